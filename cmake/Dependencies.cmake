@@ -1,0 +1,28 @@
+# Libraries from Debian's packages (scripts/install_packages.sh). Each is reached through one warmpath_* name, because the
+# targets differ between Debian 12 and 13.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS json url context)
+find_package(OpenSSL REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(fmt REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+if(WARMPATH_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+
+add_library(warmpath_yaml INTERFACE)
+if(TARGET yaml-cpp::yaml-cpp)
+  target_link_libraries(warmpath_yaml INTERFACE yaml-cpp::yaml-cpp)
+else()
+  target_link_libraries(warmpath_yaml INTERFACE yaml-cpp)
+endif()
+
+add_library(warmpath_xxhash INTERFACE)
+target_link_libraries(warmpath_xxhash INTERFACE PkgConfig::XXHASH)

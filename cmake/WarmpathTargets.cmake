@@ -1,0 +1,82 @@
+# The project's kinds of target. Our own code is held to warnings-as-errors here; generated code is not.
+
+function(_warmpath_own_code target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow=local -Werror)
+  # g++ 12 reports impossible overflows inside its own standard library at -O2.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds
+      -Wno-restrict -Wno-maybe-uninitialized -Wno-dangling-reference)
+  endif()
+endfunction()
+
+# warmpath_library(NAME SOURCES a.cc ... DEPS lib ...): a static library of one room.
+function(warmpath_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS})
+  _warmpath_own_code(${name})
+endfunction()
+
+# warmpath_program(NAME SOURCES ... DEPS ... [INSTALL])
+function(warmpath_program name)
+  cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  _warmpath_own_code(${name})
+  if(ARG_INSTALL)
+    install(TARGETS ${name} RUNTIME DESTINATION bin)
+  endif()
+endfunction()
+
+# warmpath_test(NAME SOURCES a_test.cc ... DEPS ... [LABEL core|clients|agents|engines] [TIMEOUT s])
+# One ctest entry per binary; label `core` unless said otherwise.
+function(warmpath_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  if(NOT WARMPATH_TESTS)
+    return()
+  endif()
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL core)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE WARMPATH_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+    WARMPATH_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  _warmpath_own_code(${name})
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# warmpath_bench(NAME SOURCES ... DEPS ...): build/<preset>/bin/NAME, printing one JSON object on its last line with --json.
+function(warmpath_bench name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(NOT WARMPATH_BENCHES)
+    return()
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  target_compile_definitions(${name} PRIVATE WARMPATH_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+    WARMPATH_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  _warmpath_own_code(${name})
+endfunction()
+
+# warmpath_fuzz(NAME SOURCES name_fuzz.cc ... DEPS ...): a libFuzzer target, built only with -DWARMPATH_FUZZ=ON and clang++.
+# With WARMPATH_TESTS the same entry point also runs over its checked-in corpus (tests/corpus/NAME) as a core test.
+function(warmpath_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(WARMPATH_FUZZ)
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined -g1)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
+  elseif(WARMPATH_TESTS)
+    add_executable(${name}_corpus ${ARG_SOURCES} ${CMAKE_SOURCE_DIR}/tests/fuzz_corpus_main.cc)
+    target_link_libraries(${name}_corpus PRIVATE ${ARG_DEPS})
+    _warmpath_own_code(${name}_corpus)
+    add_test(NAME ${name}_corpus COMMAND ${name}_corpus ${CMAKE_SOURCE_DIR}/tests/corpus/${name})
+    set_tests_properties(${name}_corpus PROPERTIES LABELS core TIMEOUT 120)
+  endif()
+endfunction()
