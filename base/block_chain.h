@@ -1,5 +1,5 @@
-// The token chain: how 16-token blocks of a prompt get their 128-bit identities. The gateway and the engine both call this,
-// so a block that the engine stores is the block that the gateway looks for.
+// The token chain: how 16-token blocks of a prompt get their 128-bit identities. The gateway and the engine both call
+// this, so a block that the engine stores is the block that the gateway looks for.
 //
 //   root       = XXH3-128(fingerprint 16 B | salt length 8 B | salt | lora length 8 B | lora)
 //   identity_n = XXH3-128(identity_(n-1) 16 B | 16 token ids, 4 B each)          all little-endian

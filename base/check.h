@@ -6,10 +6,10 @@ namespace warmpath {
 [[noreturn]] void check_failed(const char* file, int line, const char* expression, const char* message);
 }  // namespace warmpath
 
-#define WARMPATH_CHECK(condition, message)                                                 \
-  do {                                                                                     \
-    if (!(condition)) [[unlikely]]                                                         \
-      ::warmpath::check_failed(__FILE__, __LINE__, #condition, message);                   \
+#define WARMPATH_CHECK(condition, message)                               \
+  do {                                                                   \
+    if (!(condition)) [[unlikely]]                                       \
+      ::warmpath::check_failed(__FILE__, __LINE__, #condition, message); \
   } while (false)
 
 #ifdef NDEBUG

@@ -1,6 +1,6 @@
-// Hash128: a 128-bit XXH3 digest. Not collision-resistant against an attacker who knows the seed input, which is why every
-// chain of identities starts from a tenant's random salt (base/block_chain.h).
-// Thread safety: values and pure functions.
+// Hash128: a 128-bit XXH3 digest. Not collision-resistant against an attacker who knows the seed input, which is why
+// every chain of identities starts from a tenant's random salt (base/block_chain.h). Thread safety: values and pure
+// functions.
 #pragma once
 
 #include <compare>

@@ -22,11 +22,16 @@ spdlog::logger& logger() {
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarn: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
-    case LogLevel::kOff: break;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+    case LogLevel::kOff:
+      break;
   }
   return spdlog::level::off;
 }
@@ -64,12 +69,18 @@ void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
 bool log_enabled(LogLevel level) { return logger().should_log(to_spdlog(level)); }
 
 bool parse_log_level(std::string_view word, LogLevel& level) {
-  if (word == "debug") level = LogLevel::kDebug;
-  else if (word == "info") level = LogLevel::kInfo;
-  else if (word == "warn") level = LogLevel::kWarn;
-  else if (word == "error") level = LogLevel::kError;
-  else if (word == "off") level = LogLevel::kOff;
-  else return false;
+  if (word == "debug")
+    level = LogLevel::kDebug;
+  else if (word == "info")
+    level = LogLevel::kInfo;
+  else if (word == "warn")
+    level = LogLevel::kWarn;
+  else if (word == "error")
+    level = LogLevel::kError;
+  else if (word == "off")
+    level = LogLevel::kOff;
+  else
+    return false;
   return true;
 }
 

@@ -24,8 +24,8 @@ struct LogField {
   LogField(std::string_view field_key, const std::string& text) : key(field_key), value(text) {}
   LogField(std::string_view field_key, bool flag) : key(field_key), value(flag ? "true" : "false") {}
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  LogField(std::string_view field_key, T number) : key(field_key), value(std::to_string(number)) {}
+  requires(!std::same_as<T, bool>) LogField(std::string_view field_key, T number)
+      : key(field_key), value(std::to_string(number)) {}
   LogField(std::string_view field_key, double number);
 };
 

@@ -61,7 +61,7 @@ inline Status internal_error(std::string message) { return {StatusCode::kInterna
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}        // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}         // NOLINT: implicit by design
   Result(Status status) : status_(std::move(status)) {  // NOLINT: implicit by design
     if (status_.ok()) status_ = internal_error("Result built from an ok Status");
   }
@@ -81,10 +81,10 @@ class [[nodiscard]] Result {
   std::optional<T> value_;
 };
 
-#define WARMPATH_RETURN_IF_ERROR(expression)               \
-  do {                                                     \
-    ::warmpath::Status warmpath_status_ = (expression);    \
-    if (!warmpath_status_.ok()) return warmpath_status_;   \
+#define WARMPATH_RETURN_IF_ERROR(expression)             \
+  do {                                                   \
+    ::warmpath::Status warmpath_status_ = (expression);  \
+    if (!warmpath_status_.ok()) return warmpath_status_; \
   } while (false)
 
 }  // namespace warmpath
