@@ -1,0 +1,58 @@
+// ChatTemplate: a model's Jinja chat template, compiled once, rendered per request, byte for byte as Hugging Face
+// transformers renders it (trim_blocks, lstrip_blocks, its extra filters and globals, the `generation` tag).
+//
+// Templates come with model files and messages from anywhere, so rendering is bounded (RenderLimits) and every failure
+// is a Status that names the template's line and column. Thread safety: immutable; any thread may render.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "text/conversation.h"
+#include "text/marked_text.h"
+
+namespace warmpath {
+
+struct RenderLimits {
+  uint64_t steps = 20'000'000;              // evaluated nodes and copied values
+  size_t output_bytes = size_t{256} << 20;  // of the prompt, and of all strings built on the way
+  int depth = 100;                          // nested blocks, calls and expressions
+};
+
+// What a template can do, found by rendering small probes once at compile time.
+struct TemplateAbilities {
+  bool system_role = false;        // a system message reaches the prompt
+  bool tools = false;              // a tool's definition reaches the prompt
+  bool tool_calls = false;         // a past tool call (with parsed arguments) reaches the prompt
+  bool tool_results = false;       // a `tool` message reaches the prompt
+  bool content_parts = false;      // content may be a list of text parts
+  bool null_content = false;       // an assistant message with tool calls may have null content
+  bool reasoning = false;          // `enable_thinking` or `reasoning_content` changes the prompt
+  bool generation_prompt = false;  // add_generation_prompt adds the assistant's header
+};
+
+class ChatTemplate {
+ public:
+  // `bos_token` and `eos_token` are the model's own, used where a conversation names none.
+  static Result<std::shared_ptr<const ChatTemplate>> compile(std::string source, std::string bos_token,
+                                                             std::string eos_token, RenderLimits limits = {});
+  ~ChatTemplate();
+
+  // The conversation exactly as the template has it: no adaptation (see text/default_rendering.h for that). Parts of
+  // the result that came from messages, tools and kwargs are marked Origin::kMessage.
+  Result<MarkedText> render(const Conversation& conversation) const;
+
+  const TemplateAbilities& abilities() const;
+  const std::string& source() const;
+
+ private:
+  struct Impl;
+  explicit ChatTemplate(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace warmpath

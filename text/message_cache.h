@@ -1,0 +1,36 @@
+// MessageCache: raw JSON of one message -> its Value, so that a turn of a long session parses only the messages it
+// adds. Keys are 128-bit hashes under a secret of this process; values are frozen and shared by reference. Bounded: at
+// most `max_bytes` of strings and nodes, least recently used out first. Thread safety: any thread, sharded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/status.h"
+#include "text/value.h"
+
+namespace warmpath {
+
+class MessageCache {
+ public:
+  explicit MessageCache(size_t max_bytes = size_t{64} << 20);
+  ~MessageCache();
+
+  // The message that `raw_json` (one JSON object) spells, tool-call arguments parsed (with_parsed_tool_arguments).
+  Result<Value> read(std::string_view raw_json);
+
+  struct Stats {
+    uint64_t hits = 0;
+    uint64_t misses = 0;
+    size_t bytes = 0;
+  };
+  Stats stats() const;
+
+ private:
+  struct Shards;
+  std::unique_ptr<Shards> shards_;
+};
+
+}  // namespace warmpath
