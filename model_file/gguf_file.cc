@@ -99,6 +99,12 @@ Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes, std::string_v
   return file;
 }
 
+Result<GgufFile> GgufFile::parse(std::vector<std::byte>&& bytes, std::string_view name) {
+  Result<GgufFile> file = parse(std::span<const std::byte>(bytes), name);
+  if (file.ok()) file->owned_ = std::move(bytes);
+  return file;
+}
+
 const GgufEntry* GgufFile::find_entry(std::string_view key) const {
   const auto found = entry_index_.find(key);
   return found != entry_index_.end() ? &entries_[found->second] : nullptr;

@@ -89,11 +89,12 @@ struct GgufTensor {
 class GgufFile {
  public:
   static Result<GgufFile> open(const std::string& path);
-  // `bytes` must outlive the result; `name` stands for the path in messages.
+  // `bytes` must outlive the result, or are given to it; `name` stands for the path in messages.
   static Result<GgufFile> parse(std::span<const std::byte> bytes, std::string_view name);
+  static Result<GgufFile> parse(std::vector<std::byte>&& bytes, std::string_view name);
 
   const std::string& name() const { return name_; }
-  uint64_t size_bytes() const { return bytes_.size(); }
+  std::span<const std::byte> bytes() const { return bytes_; }
   uint64_t data_offset() const { return data_offset_; }
 
   const std::vector<GgufEntry>& entries() const { return entries_; }
@@ -125,7 +126,9 @@ class GgufFile {
   Result<const GgufEntry*> require(std::string_view key, std::string_view wanted, bool matches(const GgufEntry&)) const;
   Status wrong_kind(const GgufEntry& entry, std::string_view wanted) const;
 
-  MappedFile mapping_;  // empty when parsed from the caller's bytes
+  // At most one of these holds the bytes; neither when they are the caller's.
+  MappedFile mapping_;
+  std::vector<std::byte> owned_;
   std::string name_;
   std::span<const std::byte> bytes_;
   uint64_t data_offset_ = 0;

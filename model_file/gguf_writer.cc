@@ -1,5 +1,7 @@
 #include "model_file/gguf_writer.h"
 
+#include <utility>
+
 namespace warmpath {
 
 namespace {
@@ -66,8 +68,8 @@ void GgufWriter::add_int32s(std::string_view key, std::span<const int32_t> value
 }
 
 void GgufWriter::add_tensor(std::string_view name, TensorType type, std::vector<uint64_t> shape,
-                            std::span<const std::byte> data) {
-  tensors_.push_back({std::string(name), type, std::move(shape), {data.begin(), data.end()}});
+                            std::vector<std::byte> data) {
+  tensors_.push_back({std::string(name), type, std::move(shape), std::move(data)});
 }
 
 std::vector<std::byte> GgufWriter::finish() const {

@@ -27,7 +27,7 @@ class GgufWriter {
   void add_string(std::string_view key, std::string_view value);
   void add_strings(std::string_view key, std::span<const std::string> values);
   void add_int32s(std::string_view key, std::span<const int32_t> values);
-  void add_tensor(std::string_view name, TensorType type, std::vector<uint64_t> shape, std::span<const std::byte> data);
+  void add_tensor(std::string_view name, TensorType type, std::vector<uint64_t> shape, std::vector<std::byte> data);
 
   std::vector<std::byte> finish() const;
 
