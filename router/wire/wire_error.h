@@ -1,0 +1,40 @@
+// WireError: an answer that is not a completion, in the OpenAI wire's shape:
+//   {"error":{"message":"...","type":"...","param":"..."|null,"code":"..."|null}}
+// Thread safety: values and pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace warmpath {
+
+struct WireError {
+  int status = 400;  // HTTP
+  std::string message;
+  std::string type = "invalid_request_error";
+  std::string param;      // the body field at fault; empty = null
+  std::string code;       // empty = null
+  int retry_after_s = 0;  // > 0: a Retry-After header goes with it (always so for 429 and 503)
+
+  bool operator==(const WireError&) const = default;
+};
+
+WireError bad_request(std::string_view param, std::string message);
+// A field this server understands but cannot honour. Refused, because ignoring it would change what the caller gets.
+WireError unsupported(std::string_view param, std::string message);
+WireError too_busy(std::string message, int retry_after_s);         // 429
+WireError nobody_to_serve(std::string message, int retry_after_s);  // 503
+
+// "This model's maximum context length is X tokens. However, you requested Y tokens (...)": the wording that agents'
+// overflow detectors look for. `completion_tokens` 0 = the prompt alone does not fit.
+WireError context_overflow(std::string_view param, int64_t context_tokens, int64_t prompt_tokens,
+                           int64_t completion_tokens);
+
+// How an upstream's or the text pipeline's failure is told to the client.
+WireError from_status(const Status& status);
+
+std::string error_body(const WireError& error);
+
+}  // namespace warmpath
