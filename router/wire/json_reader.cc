@@ -67,7 +67,8 @@ bool walk_body(simdjson::ondemand::parser& parser, std::string_view body, WireEr
       return false;
     }
   }
-  if (!document.at_end()) return not_json(simdjson::TRAILING_CONTENT);
+  const char* location = nullptr;
+  if (document.current_location().get(location) == simdjson::SUCCESS) return not_json(simdjson::TRAILING_CONTENT);
   return true;
 }
 

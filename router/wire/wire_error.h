@@ -12,11 +12,11 @@ namespace warmpath {
 
 struct WireError {
   int status = 400;  // HTTP
-  std::string message;
+  std::string message = {};
   std::string type = "invalid_request_error";
-  std::string param;      // the body field at fault; empty = null
-  std::string code;       // empty = null
-  int retry_after_s = 0;  // > 0: a Retry-After header goes with it (always so for 429 and 503)
+  std::string param = {};  // the body field at fault; empty = null
+  std::string code = {};   // empty = null
+  int retry_after_s = 0;   // > 0: a Retry-After header goes with it (always so for 429 and 503)
 
   bool operator==(const WireError&) const = default;
 };
