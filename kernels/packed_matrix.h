@@ -17,10 +17,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "base/status.h"
+#include "kernels/huge_buffer.h"
 #include "model_file/gguf_types.h"
 
 namespace warmpath {
@@ -54,22 +54,18 @@ class PackedMatrix {
   int64_t columns() const { return columns_; }
   int64_t panels() const { return (rows_ + kPanelRows - 1) / kPanelRows; }
   int64_t panel_bytes() const { return panel_bytes_; }
-  const uint8_t* panel(int64_t index) const { return bytes_.get() + index * panel_bytes_; }
+  const uint8_t* panel(int64_t index) const { return bytes_.data() + index * panel_bytes_; }
   int64_t bytes() const { return panels() * panel_bytes_; }
 
   // out[columns] = the dequantized row. REQUIRES 0 <= row < rows().
   void read_row(int64_t row, float* out) const;
 
  private:
-  struct Free {
-    void operator()(uint8_t* bytes) const;
-  };
-
   PanelKind kind_ = PanelKind::kF32;
   int64_t rows_ = 0;
   int64_t columns_ = 0;
   int64_t panel_bytes_ = 0;
-  std::unique_ptr<uint8_t[], Free> bytes_;  // huge-page advised
+  HugeBuffer bytes_;
 };
 
 }  // namespace warmpath

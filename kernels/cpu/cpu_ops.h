@@ -1,6 +1,7 @@
 // CpuOps: Ops on this machine's cores, with the kernels of one instruction set.
 //
-//   CpuOps ops(choose_isa().value(), ThreadPool::shared());
+//   ThreadPool pool(2);
+//   CpuOps ops(choose_isa().value(), pool);
 //
 // Scratch memory grows to the largest step seen and stays. Thread safety: one caller at a time per object; several
 // objects may share a pool only if they are not called at the same time.

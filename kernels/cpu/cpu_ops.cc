@@ -1,0 +1,211 @@
+#include "kernels/cpu/cpu_ops.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/cpu_scratch.h"
+#include "kernels/packed_matrix.h"
+
+namespace warmpath {
+namespace {
+
+// Below this many elements a loop over rows is not worth waking anyone.
+constexpr int64_t kInlineElements = 8192;
+
+// body(row, thread) for every row, in parallel when there is enough to do. Rows are handed out in runs.
+template <typename Body>
+void for_rows(ThreadPool& pool, int32_t rows, int64_t width, Body&& body) {
+  if (rows * width <= kInlineElements || pool.threads() == 1) {
+    for (int32_t row = 0; row < rows; ++row) body(row, 0);
+    return;
+  }
+  const int32_t tasks = std::min(rows, 4 * pool.threads());
+  pool.run(tasks, [&](int32_t task, int32_t thread) {
+    const auto first = static_cast<int32_t>(int64_t{rows} * task / tasks);
+    const auto end = static_cast<int32_t>(int64_t{rows} * (task + 1) / tasks);
+    for (int32_t row = first; row < end; ++row) body(row, thread);
+  });
+}
+
+// The sequence that owns `row`; sequences lie one after the other.
+const SequenceRows& sequence_of(const SequenceRows* sequences, int32_t count, int32_t row) {
+  const SequenceRows* end = sequences + count;
+  const SequenceRows* after =
+      std::upper_bound(sequences, end, row, [](int32_t r, const SequenceRows& s) { return r < s.first_row; });
+  return after[-1];
+}
+
+}  // namespace
+
+CpuOps::CpuOps(Isa isa, ThreadPool& pool)
+    : isa_(isa), pool_(pool), kernels_(kernels_of(isa)), scratch_(std::make_unique<Scratch>(pool.threads())) {
+  WARMPATH_CHECK(isa_supported(isa), "this machine cannot run these kernels; see choose_isa()");
+}
+
+CpuOps::~CpuOps() = default;
+
+void CpuOps::embedding(const EmbeddingArgs& args) {
+  for_rows(pool_, args.rows, args.table->columns(), [&](int32_t row, int32_t) {
+    float* y = args.y + row * args.y_stride;
+    args.table->read_row(args.token_ids[row], y);
+    if (args.scale != 1.0f) kernels_.scale_row(y, args.scale, static_cast<int32_t>(args.table->columns()), y);
+  });
+}
+
+void CpuOps::rms_norm(const RmsNormArgs& args) {
+  for_rows(pool_, args.rows, args.width, [&](int32_t row, int32_t) {
+    kernels_.rms_norm_row(args.x + row * args.x_stride, args.weight, args.eps, args.width,
+                          args.y + row * args.y_stride);
+  });
+}
+
+void CpuOps::swiglu(const SwiGluArgs& args) {
+  for_rows(pool_, args.rows, args.width, [&](int32_t row, int32_t) {
+    kernels_.swiglu_row(args.gate + row * args.x_stride, args.up + row * args.x_stride, args.width,
+                        args.y + row * args.y_stride);
+  });
+}
+
+void CpuOps::add(const AddArgs& args) {
+  for_rows(pool_, args.rows, args.width, [&](int32_t row, int32_t) {
+    kernels_.add_row(args.x + row * args.x_stride, args.width, args.y + row * args.y_stride);
+  });
+}
+
+void CpuOps::rope_angles(const RopeAnglesArgs& args) {
+  for_rows(pool_, args.rows, int64_t{args.half} * 32, [&](int32_t row, int32_t) {
+    const auto position = static_cast<float>(args.positions[row]);
+    for (int32_t i = 0; i < args.half; ++i) {
+      // The product is rounded to f32 as the reference implementations do; its sine and cosine are then exact to f32.
+      const double angle = position * args.inv_freq[i];
+      args.cos[row * int64_t{args.half} + i] = static_cast<float>(std::cos(angle)) * args.scale;
+      args.sin[row * int64_t{args.half} + i] = static_cast<float>(std::sin(angle)) * args.scale;
+    }
+  });
+}
+
+void CpuOps::rope_store(const RopeStoreArgs& args) {
+  const KvLayout& layout = args.kv.layout;
+  const int32_t dim = layout.head_dim;
+  const int32_t width = (args.heads + 2 * layout.kv_heads) * dim;
+  int32_t rows = 0;
+  for (int32_t s = 0; s < args.sequence_count; ++s) rows += args.sequences[s].rows;
+  const int32_t first_row = args.sequence_count == 0 ? 0 : args.sequences[0].first_row;
+  const auto rotate = args.style == RopeStyle::kAdjacent ? kernels_.rope_adjacent : kernels_.rope_halves;
+
+  for_rows(pool_, rows, width, [&](int32_t index, int32_t thread) {
+    const int32_t row = first_row + index;
+    float* qkv = args.qkv + row * args.qkv_stride;
+    for (int32_t head = 0; head < args.heads + layout.kv_heads; ++head) {
+      rotate(qkv + head * dim, args.cos + row * int64_t{args.half}, args.sin + row * int64_t{args.half}, args.half);
+    }
+    const SequenceRows& sequence = sequence_of(args.sequences, args.sequence_count, row);
+    const int32_t position = sequence.position + row - sequence.first_row;
+    const int32_t slot = position % KvLayout::kTokens;
+    uint8_t* block = args.kv.base + sequence.block_table[position / KvLayout::kTokens] * layout.block_bytes();
+    const float* keys = qkv + args.heads * dim;
+    const float* values = keys + layout.kv_heads * dim;
+    if (layout.type == KvType::kF32) {
+      for (int32_t head = 0; head < layout.kv_heads; ++head) {
+        auto* k = reinterpret_cast<float*>(block + layout.k_offset(args.layer, head));
+        auto* v = reinterpret_cast<float*>(block + layout.v_offset(args.layer, head));
+        for (int32_t d = 0; d < dim; ++d) k[d * KvLayout::kTokens + slot] = keys[head * dim + d];
+        std::copy_n(values + head * dim, dim, v + slot * dim);
+      }
+      return;
+    }
+    uint16_t* halves = scratch_->thread(thread).halves.reserve(static_cast<size_t>(dim) + 16);
+    for (int32_t head = 0; head < layout.kv_heads; ++head) {
+      auto* k = reinterpret_cast<uint16_t*>(block + layout.k_offset(args.layer, head));
+      auto* v = reinterpret_cast<uint16_t*>(block + layout.v_offset(args.layer, head));
+      kernels_.to_f16(keys + head * dim, dim, halves);
+      for (int32_t d = 0; d < dim; ++d) k[d * KvLayout::kTokens + slot] = halves[d];
+      kernels_.to_f16(values + head * dim, dim, v + slot * dim);
+    }
+  });
+}
+
+void CpuOps::linear(const LinearArgs& args) {
+  const PackedMatrix& weight = *args.weight;
+  const auto columns = static_cast<int32_t>(weight.columns());
+  const auto panels = static_cast<int32_t>(weight.panels());
+  const bool quantized = weight.kind() != PanelKind::kF32;
+  const int64_t blocks = columns / PackedMatrix::kQuantColumns;
+  const auto rows = static_cast<size_t>(args.rows);
+  if (args.rows <= 0) return;
+
+  // First the rows of x, each once: gathered, transformed, rounded to 8 bits.
+  const bool direct = !quantized && args.transform == RowTransform::kNone && args.row_ids == nullptr;
+  float* floats = quantized || direct ? nullptr : scratch_->x.reserve(rows * static_cast<size_t>(columns));
+  int8_t* q = quantized ? scratch_->x_q.reserve(rows * static_cast<size_t>(columns)) : nullptr;
+  float* scale = quantized ? scratch_->x_scale.reserve(rows * static_cast<size_t>(blocks)) : nullptr;
+  float* sum = quantized ? scratch_->x_sum.reserve(rows * static_cast<size_t>(blocks)) : nullptr;
+  int32_t* q_sum = quantized ? scratch_->x_q_sum.reserve(rows * static_cast<size_t>(blocks)) : nullptr;
+  if (!direct) {
+    for_rows(pool_, args.rows, columns, [&](int32_t row, int32_t thread) {
+      const float* x = args.x + (args.row_ids == nullptr ? row : args.row_ids[row]) * args.x_stride;
+      float* y = quantized ? scratch_->thread(thread).row.reserve(static_cast<size_t>(columns))
+                           : floats + int64_t{row} * columns;
+      switch (args.transform) {
+        case RowTransform::kRmsNorm:
+          kernels_.rms_norm_row(x, args.norm_weight, args.norm_eps, columns, y);
+          break;
+        case RowTransform::kSwiGlu:
+          kernels_.swiglu_row(x, x + columns, columns, y);
+          break;
+        case RowTransform::kNone:
+          if (quantized) {
+            kernels_.quantize_row(x, columns, q + int64_t{row} * columns, scale + row * blocks, sum + row * blocks,
+                                  q_sum + row * blocks);
+            return;
+          }
+          std::copy_n(x, columns, y);
+          break;
+      }
+      if (quantized) {
+        kernels_.quantize_row(y, columns, q + int64_t{row} * columns, scale + row * blocks, sum + row * blocks,
+                              q_sum + row * blocks);
+      }
+    });
+  }
+
+  // Then the product, in tasks of rows x panels small enough that a panel stays in L1 while the rows pass by.
+  constexpr int32_t kTaskRows = 48;
+  const int32_t row_tasks = (args.rows + kTaskRows - 1) / kTaskRows;
+  const int32_t wanted = pool_.threads() == 1 ? 1 : pool_.threads() * (row_tasks > 1 ? 8 : 4);
+  const int32_t panel_tasks = std::clamp((wanted + row_tasks - 1) / row_tasks, 1, panels);
+  const auto product_of = weight.kind() == PanelKind::kQ4   ? kernels_.product_q4
+                          : weight.kind() == PanelKind::kQ8 ? kernels_.product_q8
+                                                            : kernels_.product_f32;
+  WARMPATH_CHECK(int64_t{row_tasks} * panel_tasks <= ThreadPool::kMaxTasks, "too many rows for one step");
+  pool_.run(row_tasks * panel_tasks, [&](int32_t task, int32_t) {
+    const int32_t first_row = task / panel_tasks * kTaskRows;
+    const auto first_panel = static_cast<int32_t>(int64_t{panels} * (task % panel_tasks) / panel_tasks);
+    const auto end_panel = static_cast<int32_t>(int64_t{panels} * (task % panel_tasks + 1) / panel_tasks);
+    const int32_t first_column = first_panel * static_cast<int32_t>(PackedMatrix::kPanelRows);
+    PanelProduct product;
+    product.panel = weight.panel(first_panel);
+    product.panel_bytes = weight.panel_bytes();
+    product.panels = end_panel - first_panel;
+    product.columns = columns;
+    product.rows = std::min(kTaskRows, args.rows - first_row);
+    if (quantized) {
+      product.x8 = {q + int64_t{first_row} * columns, scale + first_row * blocks, sum + first_row * blocks,
+                    q_sum + first_row * blocks};
+    } else {
+      product.x_stride = direct ? args.x_stride : columns;
+      product.x = (direct ? args.x : floats) + first_row * product.x_stride;
+    }
+    product.y = args.y + first_row * args.y_stride + first_column;
+    product.y_stride = args.y_stride;
+    product.valid = static_cast<int32_t>(
+        std::min<int64_t>(weight.rows() - first_column, product.panels * PackedMatrix::kPanelRows));
+    product.bias = args.bias == nullptr ? nullptr : args.bias + first_column;
+    product.accumulate = args.accumulate;
+    product_of(product);
+  });
+}
+
+}  // namespace warmpath
