@@ -59,8 +59,8 @@ class Tokenizer {
   // when there is none. Such places are line starts followed by something that is not white space.
   size_t next_safe_cut(std::string_view text, size_t from) const;
 
-  // Whether every byte has a token. Some vocabularies lack bytes that valid UTF-8 never or hardly ever holds; those
-  // bytes are encoded as the unknown token where there is one, and are left out where there is none.
+  // Whether every byte has a token. Some vocabularies lack a few that text hardly ever holds (U+0004, say); those
+  // bytes are left out, as Hugging Face tokenizers and llama.cpp leave them out.
   bool lossless() const;
 
   // Identifies tokens, merges, types and family: equal fingerprints encode equally.

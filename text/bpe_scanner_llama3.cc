@@ -1,0 +1,104 @@
+#include "text/bpe_scanner.h"
+#include "text/char_classes.h"
+
+namespace warmpath {
+namespace {
+
+enum : uint8_t { kLetter = 1, kNumber = 2, kSpace = 4, kOther = 8, kLineBreak = 16, kWhite = kSpace | kLineBreak };
+
+template <bool kMarksAreLetters>
+const CharClasses& classes() {
+  static const CharClasses classes = [] {
+    CharClasses built(
+        [](CodePointProperties properties) -> uint8_t {
+          if (properties.is_white_space()) return kSpace;
+          if (properties.is_letter() || (kMarksAreLetters && properties.is_mark())) return kLetter;
+          if (properties.is_number()) return kNumber;
+          return kOther;
+        },
+        kOther);
+    built.set_ascii('\r', kLineBreak);
+    built.set_ascii('\n', kLineBreak);
+    return built;
+  }();
+  return classes;
+}
+
+// The letter that the two bytes or the ASCII letter at `at` folds to, in lower case, and its size; U+017F folds to s.
+struct Folded {
+  uint8_t letter = 0;
+  size_t size = 0;
+};
+Folded fold(const uint8_t* at, const uint8_t* end) {
+  if (at >= end) return {};
+  if (*at < 0x80) return {static_cast<uint8_t>(*at | 0x20), 1};
+  if (end - at >= 2 && at[0] == 0xC5 && at[1] == 0xBF) return {'s', 2};
+  return {};
+}
+
+// Size of (?i:'s|'t|'re|'ve|'m|'ll|'d) at `at`, which is an apostrophe; 0 when it is none of them.
+size_t contraction_size(const uint8_t* at, const uint8_t* end) {
+  const Folded first = fold(at + 1, end);
+  switch (first.letter) {
+    case 's':
+    case 't':
+    case 'm':
+    case 'd':
+      return 1 + first.size;
+    case 'r':
+    case 'v':
+    case 'l': {
+      const Folded second = fold(at + 1 + first.size, end);
+      return second.letter == (first.letter == 'l' ? 'l' : 'e') ? 3 : 0;
+    }
+    default:
+      return 0;
+  }
+}
+
+template <bool kMarksAreLetters, int kMaxNumerals>
+const uint8_t* next_piece(const uint8_t* at, const uint8_t* end) {
+  const CharClasses& chars = classes<kMarksAreLetters>();
+  const CharClasses::Char first = chars.at(at, end);
+  if (*at == '\'') {
+    if (const size_t size = contraction_size(at, end)) return at + size;
+  }
+  const uint8_t* second = at + first.size;
+  if (first.bits == kLetter) return chars.run_end(second, end, kLetter);
+  if ((first.bits & (kSpace | kOther)) != 0 && (chars.bits_at(second, end) & kLetter) != 0) {
+    return chars.run_end(second, end, kLetter);
+  }
+  if (first.bits == kNumber) {
+    const uint8_t* stop = second;
+    for (int count = 1; count < kMaxNumerals && stop < end; ++count) {
+      const CharClasses::Char next = chars.at(stop, end);
+      if (next.bits != kNumber) break;
+      stop += next.size;
+    }
+    return stop;
+  }
+  if (first.bits == kOther || (*at == ' ' && (chars.bits_at(second, end) & kOther) != 0)) {
+    return chars.run_end(chars.run_end(second, end, kOther), end, kLineBreak);
+  }
+  // White space: up to its last line break; without one, all of it at the end of the text, else all but the last.
+  const uint8_t* last = at;
+  const uint8_t* after_break = nullptr;
+  const uint8_t* run = at;
+  while (run < end) {
+    const CharClasses::Char here = chars.at(run, end);
+    if ((here.bits & kWhite) == 0) break;
+    last = run;
+    run += here.size;
+    if (here.bits == kLineBreak) after_break = run;
+  }
+  if (after_break != nullptr) return after_break;
+  return run == end || last == at ? run : last;
+}
+
+}  // namespace
+
+const uint8_t* next_piece_llama3(const uint8_t* at, const uint8_t* end) { return next_piece<false, 3>(at, end); }
+const uint8_t* next_piece_qwen2(const uint8_t* at, const uint8_t* end) { return next_piece<false, 1>(at, end); }
+const uint8_t* next_piece_qwen35(const uint8_t* at, const uint8_t* end) { return next_piece<true, 1>(at, end); }
+
+}  // namespace warmpath
