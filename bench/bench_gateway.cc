@@ -195,9 +195,10 @@ class Bench {
 
   void start_gateway() {
     const std::string config = folder_ + "/gateway.yaml", ready = folder_ + "/gateway.ready";
-    std::ofstream(config) << "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nlog: {level: warn}\nmodels:\n  - name: bench\n"
-                             "    endpoints: [\"unix:"
-                          << folder_ << "/mock.sock\"]\n";
+    std::ofstream(config)
+        << "listen: 127.0.0.1:0\nadmin: {listen: \"127.0.0.1:0\"}\nlog: {level: warn}\nmodels:\n  - name: bench\n"
+           "    endpoints: [\"unix:"
+        << folder_ << "/mock.sock\"]\n";
     gateway_ = start(0, {binary("warmpath"), "gateway", "--config", config, "--ready-file", ready}, "gateway");
     gateway_server_ = {"gateway", gateway_->pid(), wait_for_port(ready, *gateway_, log("gateway"))};
     wait_until_answering(gateway_server_.port, log("gateway"));

@@ -71,7 +71,8 @@ Status Fleet::restart_engine(int index) { return start_engine(index); }
 Status Fleet::start_gateway() {
   {
     std::ofstream yaml(config_path());
-    yaml << "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n" << options_.gateway_yaml << "models:\n  - name: test\n";
+    yaml << "listen: 127.0.0.1:0\nadmin: {listen: \"127.0.0.1:0\"}\n"
+         << options_.gateway_yaml << "models:\n  - name: test\n";
     yaml << options_.model_yaml << "    endpoints:\n";
     for (int index = 0; index < options_.replicas; ++index) yaml << "      - \"" << address(index) << "\"\n";
   }
