@@ -1,0 +1,20 @@
+#include "engine/model_fingerprint.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <string>
+
+namespace warmpath {
+
+Hash128 model_fingerprint(const GgufFile& file, const KvLayout& layout, Precision precision) {
+  const Hash128 content = hash128(file.bytes().data(), file.bytes().size());
+  std::string input(sizeof(content), '\0');
+  std::memcpy(input.data(), &content, sizeof(content));
+  input += fmt::format("kv {} {} {} {} {} precision {}", layout.layers, layout.kv_heads, layout.head_dim,
+                       layout.type == KvType::kF16 ? "f16" : "f32", KvLayout::kTokens,
+                       precision == Precision::kFloat ? "float" : "fast");
+  return hash128(input);
+}
+
+}  // namespace warmpath

@@ -1,0 +1,160 @@
+#include "engine/model_weights.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace warmpath {
+
+namespace {
+
+// Loads tensors by name and checks their shapes.
+class WeightLoader {
+ public:
+  WeightLoader(const GgufFile& file, Precision precision) : file_(file), precision_(precision) {}
+
+  Status vector(const std::string& name, int64_t size, std::vector<float>& out) const {
+    const GgufTensor* tensor = file_.find_tensor(name);
+    if (tensor == nullptr) return missing(name);
+    if (tensor->elements != static_cast<uint64_t>(size)) return wrong_shape(*tensor, size, 1);
+    if (tensor->type != TensorType::kF32) {
+      return unimplemented(fmt::format("{}: tensor '{}' at byte {}: type {} is not supported here; expected F32",
+                                       file_.name(), name, tensor->offset, tensor_type_name(tensor->type)));
+    }
+    out.resize(static_cast<size_t>(size));
+    std::memcpy(out.data(), tensor->data.data(), tensor->data.size());
+    return {};
+  }
+
+  Status matrix(const std::string& name, int64_t rows, int64_t columns, PackedMatrix& out) const {
+    MatrixPart part;
+    WARMPATH_RETURN_IF_ERROR(find_part(name, rows, columns, part));
+    Result<PackedMatrix> packed = PackedMatrix::pack(part, columns, precision_);
+    if (!packed.ok()) return at(name, packed.status());
+    out = std::move(*packed);
+    return {};
+  }
+
+  struct Part {
+    std::string name;  // without ".weight"
+    int64_t rows;
+  };
+
+  Status projection(const std::vector<Part>& wanted, int64_t columns, Projection& out) const {
+    std::vector<MatrixPart> parts(wanted.size());
+    bool same_type = true;
+    for (size_t index = 0; index < wanted.size(); ++index) {
+      WARMPATH_RETURN_IF_ERROR(find_part(wanted[index].name + ".weight", wanted[index].rows, columns, parts[index]));
+      same_type = same_type && parts[index].type == parts[0].type;
+    }
+    if (same_type) {
+      Result<PackedMatrix> packed = PackedMatrix::pack(parts, columns, precision_);
+      if (!packed.ok()) return at(wanted[0].name, packed.status());
+      out.matrices.push_back(std::move(*packed));
+    } else {
+      for (size_t index = 0; index < wanted.size(); ++index) {
+        Result<PackedMatrix> packed = PackedMatrix::pack(parts[index], columns, precision_);
+        if (!packed.ok()) return at(wanted[index].name, packed.status());
+        out.matrices.push_back(std::move(*packed));
+      }
+    }
+    return biases(wanted, out);
+  }
+
+  bool has(std::string_view name) const { return file_.find_tensor(name) != nullptr; }
+
+ private:
+  Status biases(const std::vector<Part>& wanted, Projection& out) const {
+    bool any = false;
+    for (const Part& part : wanted) any = any || has(part.name + ".bias");
+    if (!any) return {};
+    for (const Part& part : wanted) {
+      std::vector<float> bias(static_cast<size_t>(part.rows), 0.0f);
+      if (has(part.name + ".bias")) WARMPATH_RETURN_IF_ERROR(vector(part.name + ".bias", part.rows, bias));
+      out.bias.insert(out.bias.end(), bias.begin(), bias.end());
+    }
+    return {};
+  }
+
+  Status find_part(const std::string& name, int64_t rows, int64_t columns, MatrixPart& part) const {
+    const GgufTensor* tensor = file_.find_tensor(name);
+    if (tensor == nullptr) return missing(name);
+    if (tensor->shape.size() != 2 || tensor->columns() != static_cast<uint64_t>(columns) ||
+        tensor->rows() != static_cast<uint64_t>(rows)) {
+      return wrong_shape(*tensor, columns, rows);
+    }
+    part = {tensor->type, tensor->data, rows};
+    return {};
+  }
+
+  Status missing(std::string_view name) const {
+    return not_found(fmt::format("{}: tensor '{}' is missing", file_.name(), name));
+  }
+  Status wrong_shape(const GgufTensor& tensor, int64_t columns, int64_t rows) const {
+    return invalid_argument(fmt::format("{}: tensor '{}' at byte {}: {} x {} instead of {} x {}", file_.name(),
+                                        tensor.name, tensor.offset, tensor.columns(), tensor.rows(), columns, rows));
+  }
+  Status at(std::string_view name, const Status& status) const {
+    return {status.code(), fmt::format("{}: tensor '{}': {}", file_.name(), name, status.message())};
+  }
+
+  const GgufFile& file_;
+  const Precision precision_;
+};
+
+Status load_layer(const WeightLoader& loader, const ModelConfig& config, int32_t index, LayerWeights& layer) {
+  const std::string prefix = fmt::format("blk.{}.", index);
+  WARMPATH_RETURN_IF_ERROR(loader.vector(prefix + "attn_norm.weight", config.width, layer.attention_norm));
+  WARMPATH_RETURN_IF_ERROR(loader.projection({{prefix + "attn_q", config.q_width()},
+                                              {prefix + "attn_k", config.kv_width()},
+                                              {prefix + "attn_v", config.kv_width()}},
+                                             config.width, layer.qkv));
+  WARMPATH_RETURN_IF_ERROR(
+      loader.projection({{prefix + "attn_output", config.width}}, config.q_width(), layer.attention_output));
+  WARMPATH_RETURN_IF_ERROR(loader.vector(prefix + "ffn_norm.weight", config.width, layer.ffn_norm));
+  WARMPATH_RETURN_IF_ERROR(loader.projection({{prefix + "ffn_gate", config.ffn}, {prefix + "ffn_up", config.ffn}},
+                                             config.width, layer.gate_up));
+  return loader.projection({{prefix + "ffn_down", config.width}}, config.ffn, layer.down);
+}
+
+}  // namespace
+
+int64_t Projection::rows() const {
+  int64_t sum = 0;
+  for (const PackedMatrix& matrix : matrices) sum += matrix.rows();
+  return sum;
+}
+
+int64_t Projection::bytes() const {
+  int64_t sum = 0;
+  for (const PackedMatrix& matrix : matrices) sum += matrix.bytes();
+  return sum;
+}
+
+int64_t ModelWeights::bytes() const {
+  int64_t sum = embedding.bytes() + output_matrix.bytes();
+  for (const LayerWeights& layer : layers) {
+    sum += layer.qkv.bytes() + layer.attention_output.bytes() + layer.gate_up.bytes() + layer.down.bytes();
+  }
+  return sum;
+}
+
+Result<ModelWeights> load_model_weights(const GgufFile& file, const ModelConfig& config, Precision precision) {
+  const WeightLoader loader(file, precision);
+  ModelWeights weights;
+  WARMPATH_RETURN_IF_ERROR(loader.matrix("token_embd.weight", config.vocabulary, config.width, weights.embedding));
+  WARMPATH_RETURN_IF_ERROR(loader.vector("output_norm.weight", config.width, weights.output_norm));
+  weights.tied = !loader.has("output.weight");
+  if (!weights.tied) {
+    WARMPATH_RETURN_IF_ERROR(loader.matrix("output.weight", config.vocabulary, config.width, weights.output_matrix));
+  }
+  weights.layers.resize(static_cast<size_t>(config.layers));
+  for (int32_t index = 0; index < config.layers; ++index) {
+    WARMPATH_RETURN_IF_ERROR(load_layer(loader, config, index, weights.layers[static_cast<size_t>(index)]));
+  }
+  return weights;
+}
+
+}  // namespace warmpath
