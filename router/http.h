@@ -2,7 +2,9 @@
 // The server behind it (router/http_server.h) reads the whole body before the handler sees the request.
 //
 // Thread safety: an HttpExchange belongs to its connection's I/O thread: every method except post() must be called
-// there. The handler is called there too, with many exchanges on several threads at once.
+// there. The handler is called there too, with many exchanges on several threads at once. The last reference may be
+// dropped on any thread; dropping it without an answer makes the server answer 500 (or abort a begun stream).
+// Calls that come after the answer is complete, aborted or its client gone are ignored.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +22,13 @@ using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 struct HttpRequest {
   std::string_view method;  // as sent: "POST"
   std::string_view target;  // as sent: "/v1/models?limit=2"
-  std::string_view path;    // before '?', as sent, percent-encoding untouched
+  std::string_view path;    // before '?', percent-encoding untouched (valid, no NUL); of http://host/path only /path
   std::string_view query;   // after '?', or empty
   // Every header field, in order, names as sent. Values trimmed. Use header() to look one up.
   std::vector<std::pair<std::string_view, std::string_view>> headers;
-  // Followed by at least 64 readable bytes (simdjson's padding). Lives as long as the exchange.
+  // Followed by at least 64 readable bytes (simdjson's padding). Lives as long as the exchange, as all views here do.
   std::string_view body;
-  std::string_view peer;  // "127.0.0.1:51234" or "unix"
+  std::string_view peer;  // "127.0.0.1:51234", "[::1]:51234"
 
   // The first field of that name, ASCII case-insensitive; empty when absent.
   std::string_view header(std::string_view name) const;
@@ -49,7 +51,8 @@ class HttpExchange {
   // Close without a clean end, so that no client takes a cut answer for a whole one. Also before anything was sent.
   virtual void abort() = 0;
 
-  // Called once if the client closes or resets before the answer is complete (during queue and prefill too).
+  // Called once if the client closes, resets or stops reading before the answer is complete (during queue and prefill
+  // too), or the server force-aborts at the end of a drain. Never called from inside another call on the exchange.
   virtual void on_client_gone(std::function<void()> callback) = 0;
 
   // Runs `task` on the exchange's I/O thread, later; from any thread. The exchange stays alive until it ran.
@@ -57,6 +60,14 @@ class HttpExchange {
   // Runs `task` there after `delay_s` unless the exchange is over by then (keep-alives, deadlines).
   virtual void post_after(double delay_s, std::function<void()> task) = 0;
 };
+
+// {"error":{"message","type","param","code"}}: OpenAI's error shape. An empty `param` or `code` is written as null.
+std::string http_error_body(std::string_view message, std::string_view type, std::string_view code = {},
+                            std::string_view param = {});
+// "Not Found"; empty for a status without a name here.
+std::string_view http_reason(int status);
+// ASCII case-insensitive comparison, as for field names.
+bool http_iequals(std::string_view a, std::string_view b);
 
 class HttpHandler {
  public:
