@@ -36,8 +36,8 @@ struct IndexMatches {
     return nullptr;
   }
 
-  // Scratch of RadixIndex::query: for each storage slot, where its match is (see radix_index.cc).
-  std::vector<uint32_t> position_of_slot;
+  // Scratch of RadixIndex::query: for each replica, where its match is, or UINT32_MAX.
+  std::vector<uint32_t> position_of_replica;
 };
 
 }  // namespace warmpath
