@@ -27,7 +27,7 @@ using testing::random_matrix;
 constexpr int32_t kWidth = 576;
 constexpr int32_t kFfn = 1536;
 constexpr int32_t kHeads = 9;
-constexpr KvLayout kLayout{30, 3, 64, KvType::kF16};
+constexpr KvLayout kLayout{30, 3, 64, KvType::kInt16};
 constexpr int32_t kContext = 4096;
 
 // One thing to measure: `work` operations or bytes a call.

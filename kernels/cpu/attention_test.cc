@@ -148,10 +148,10 @@ TEST(Attention, AgreesWithTheObviousSoftmaxOnEveryPath) {
     double tolerance;
   };
   // f16 keys and values: 2^-11 relative each.
-  const Row rows[] = {{{9, 3, 64, KvType::kF32}, 2e-5},
-                      {{9, 3, 64, KvType::kF16}, 2e-3},
-                      {{4, 4, 80, KvType::kF32}, 2e-5},
-                      {{8, 1, 16, KvType::kF16}, 2e-3}};
+  const Row rows[] = {{{9, 3, 64, KvType::kF32}, 2e-5},   {{9, 3, 64, KvType::kF16}, 2e-3},
+                      {{4, 4, 80, KvType::kF32}, 2e-5},   {{8, 1, 16, KvType::kF16}, 2e-3},
+                      {{9, 3, 64, KvType::kInt16}, 1e-3}, {{8, 1, 16, KvType::kInt16}, 1e-3},
+                      {{5, 1, 80, KvType::kInt16}, 1e-3}};
   for (const Row& row : rows) {
     std::vector<float> scalar;
     for (Isa isa : supported_isas()) {
@@ -161,8 +161,11 @@ TEST(Attention, AgreesWithTheObviousSoftmaxOnEveryPath) {
       const Difference d = difference(run.output(0), reference(row.shape, run.qkv(0)));
       EXPECT_LT(d.absolute, row.tolerance) << isa_name(isa);
       std::printf("attention %d/%d heads of %d, %s, %-6s max error %.2e\n", row.shape.heads, row.shape.kv_heads,
-                  row.shape.dim, row.shape.type == KvType::kF16 ? "f16" : "f32", std::string(isa_name(isa)).c_str(),
-                  d.absolute);
+                  row.shape.dim,
+                  row.shape.type == KvType::kF16   ? "f16"
+                  : row.shape.type == KvType::kF32 ? "f32"
+                                                   : "int16",
+                  std::string(isa_name(isa)).c_str(), d.absolute);
       if (isa == Isa::kScalar) scalar = run.output(0);
       EXPECT_TRUE(same_bits(run.output(0), scalar)) << isa_name(isa) << " differs from its scalar twin";
     }
@@ -172,7 +175,7 @@ TEST(Attention, AgreesWithTheObviousSoftmaxOnEveryPath) {
 TEST(Attention, ChunksBatchesTablesAndThreadsDoNotChangeABit) {
   constexpr int32_t kTokens = 600;
   for (Isa isa : supported_isas()) {
-    for (KvType type : {KvType::kF16, KvType::kF32}) {
+    for (KvType type : {KvType::kInt16, KvType::kF16, KvType::kF32}) {
       if (isa == Isa::kScalar && type == KvType::kF32) continue;  // slow, and the same code
       const Shape shape{6, 2, 32, type};
       Stepper whole(isa, 1, shape, 1);
@@ -201,7 +204,7 @@ TEST(Attention, ChunksBatchesTablesAndThreadsDoNotChangeABit) {
 
 // Eight sequences decode together exactly as each does alone.
 TEST(Attention, DecodingInABatchIsDecodingAlone) {
-  const Shape shape{6, 3, 16, KvType::kF16};
+  const Shape shape{6, 3, 16, KvType::kInt16};
   for (Isa isa : supported_isas()) {
     Stepper batch(isa, 2, shape, 3);
     std::vector<int32_t> prompts;

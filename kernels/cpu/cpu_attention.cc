@@ -92,10 +92,14 @@ void CpuOps::attention(const AttentionArgs& args) {
     float* q = scratch_->thread(thread).attention.reserve(thread_floats);
     float* scores = q + int64_t{tile_rows} * dim;
     const PartialState next = PartialState::at(q + score_floats + partial_floats, tile_rows, dim);
+    const bool integers = layout.type == KvType::kInt16;
+    int16_t* q16 = scratch_->thread(thread).q16.reserve(integers ? static_cast<size_t>(tile_rows) * dim : 0);
+    float* q16_scale = scratch_->thread(thread).q16_scale.reserve(integers ? static_cast<size_t>(tile_rows) : 0);
     for (int32_t i = 0; i < rows; ++i) {
       kernels_.scale_row(args.q + (sequence.first_row + task.first_query + i / group) * args.q_stride +
                              (task.kv_head * group + i % group) * dim,
                          args.scale * kLog2E, dim, q + int64_t{i} * dim);
+      if (integers) kernels_.quantize16_by_length(q + int64_t{i} * dim, dim, q16 + int64_t{i} * dim, q16_scale + i);
     }
     const uint8_t* k[kSplitBlocks];
     const uint8_t* v[kSplitBlocks];
@@ -113,7 +117,8 @@ void CpuOps::attention(const AttentionArgs& args) {
         valid[i] = std::clamp(sequence.position + task.first_query + i / group + 1 - start, 0, kAttentionSplit);
       }
       const PartialState& to = index == task.first_split ? state : next;
-      kernels_.attention_split({q, rows, dim, valid, layout.type, k, v, scores, to.out, to.max, to.sum});
+      kernels_.attention_split(
+          {q, q16, q16_scale, rows, dim, valid, layout.type, k, v, scores, to.out, to.max, to.sum});
       if (index == task.first_split) continue;
       for (int32_t i = 0; i < rows; ++i) {
         if (valid[i] == 0) continue;

@@ -42,7 +42,9 @@ struct PanelProduct {
 
 // Queries of one kv head against up to kAttentionSplit tokens. Scores are in base 2: q holds q * scale * log2(e).
 struct AttentionSplit {
-  const float* q = nullptr;  // [rows][head_dim]
+  const float* q = nullptr;          // [rows][head_dim]; unused with kInt16
+  const int16_t* q16 = nullptr;      // kInt16: [rows][head_dim], by quantize16_by_length
+  const float* q16_scale = nullptr;  // kInt16: [rows]
   int32_t rows = 0;
   int32_t head_dim = 0;
   const int32_t* valid = nullptr;  // [rows]: how many of the tokens a row sees; may be 0
@@ -73,6 +75,11 @@ struct CpuKernels {
   void (*rope_halves)(float* x, const float* cos, const float* sin, int32_t half);
   // Beyond the range of f16 becomes the largest f16, so that no infinity enters the cache.
   void (*to_f16)(const float* x, int32_t width, uint16_t* y);
+
+  // x = scale * q, q in [-32767, 32767], the length of q at most 32767 (and rounding): keys and queries.
+  void (*quantize16_by_length)(const float* x, int32_t width, int16_t* q, float* scale);
+  // x = scale * q, q in [-8000, 8000]: values.
+  void (*quantize16_by_largest)(const float* x, int32_t width, int16_t* q, float* scale);
 
   void (*scale_row)(const float* x, float factor, int32_t width, float* y);
   void (*attention_split)(const AttentionSplit& split);

@@ -107,22 +107,35 @@ void CpuOps::rope_store(const RopeStoreArgs& args) {
     uint8_t* block = args.kv.base + sequence.block_table[position / KvLayout::kTokens] * layout.block_bytes();
     const float* keys = qkv + args.heads * dim;
     const float* values = keys + layout.kv_heads * dim;
-    if (layout.type == KvType::kF32) {
-      for (int32_t head = 0; head < layout.kv_heads; ++head) {
-        auto* k = reinterpret_cast<float*>(block + layout.k_offset(args.layer, head));
-        auto* v = reinterpret_cast<float*>(block + layout.v_offset(args.layer, head));
-        for (int32_t d = 0; d < dim; ++d) k[d * KvLayout::kTokens + slot] = keys[head * dim + d];
-        std::copy_n(values + head * dim, dim, v + slot * dim);
-      }
-      return;
-    }
     uint16_t* halves = scratch_->thread(thread).halves.reserve(static_cast<size_t>(dim) + 16);
     for (int32_t head = 0; head < layout.kv_heads; ++head) {
-      auto* k = reinterpret_cast<uint16_t*>(block + layout.k_offset(args.layer, head));
-      auto* v = reinterpret_cast<uint16_t*>(block + layout.v_offset(args.layer, head));
-      kernels_.to_f16(keys + head * dim, dim, halves);
-      for (int32_t d = 0; d < dim; ++d) k[d * KvLayout::kTokens + slot] = halves[d];
-      kernels_.to_f16(values + head * dim, dim, v + slot * dim);
+      uint8_t* k = block + layout.k_offset(args.layer, head);
+      uint8_t* v = block + layout.v_offset(args.layer, head);
+      switch (layout.type) {
+        case KvType::kF32: {
+          auto* k32 = reinterpret_cast<float*>(k);
+          for (int32_t d = 0; d < dim; ++d) k32[d * KvLayout::kTokens + slot] = keys[head * dim + d];
+          std::copy_n(values + head * dim, dim, reinterpret_cast<float*>(v) + slot * dim);
+          break;
+        }
+        case KvType::kF16: {
+          auto* k16 = reinterpret_cast<uint16_t*>(k);
+          kernels_.to_f16(keys + head * dim, dim, halves);
+          for (int32_t d = 0; d < dim; ++d) k16[d * KvLayout::kTokens + slot] = halves[d];
+          kernels_.to_f16(values + head * dim, dim, reinterpret_cast<uint16_t*>(v) + slot * dim);
+          break;
+        }
+        case KvType::kInt16: {
+          auto* integers = reinterpret_cast<int16_t*>(halves);
+          auto* k16 = reinterpret_cast<int16_t*>(k + layout.scale_bytes());
+          kernels_.quantize16_by_length(keys + head * dim, dim, integers, reinterpret_cast<float*>(k) + slot);
+          for (int32_t d = 0; d < dim; ++d) k16[d / 2 * 2 * KvLayout::kTokens + 2 * slot + d % 2] = integers[d];
+          auto* v16 = reinterpret_cast<int16_t*>(v + layout.scale_bytes()) + slot / 2 * 2 * dim + slot % 2;
+          kernels_.quantize16_by_largest(values + head * dim, dim, integers, reinterpret_cast<float*>(v) + slot);
+          for (int32_t d = 0; d < dim; ++d) v16[2 * d] = integers[d];
+          break;
+        }
+      }
     }
   });
 }

@@ -49,6 +49,8 @@ class CpuOps::Scratch {
   struct PerThread {
     ScratchBuffer<float> row;        // one transformed row
     ScratchBuffer<float> attention;  // queries, scores and a split's partial state
+    ScratchBuffer<int16_t> q16;      // queries of a 16-bit cache, and their scales
+    ScratchBuffer<float> q16_scale;
     ScratchBuffer<int32_t> valid;    // per row: the tokens of a split that it sees
     ScratchBuffer<uint16_t> halves;  // keys and values of one token
   };

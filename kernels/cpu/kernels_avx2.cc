@@ -20,12 +20,15 @@ namespace {
 constexpr int kScoreTile = 6;
 constexpr int kValueTile = 6;
 constexpr int kAttentionRows = 6;
+constexpr int kIntRows = 4;  // rows of kInt16 attention in registers
+constexpr int kIntTile = 4;  // rows x vectors there
 constexpr int kFloatRows = 6;
 
 }  // namespace
 }  // namespace warmpath
 
-#include "kernels/cpu/attention_kernel.inl"
+#include "kernels/cpu/attention_float.inl"
+#include "kernels/cpu/attention_int16.inl"
 #include "kernels/cpu/product_f32.inl"
 #include "kernels/cpu/row_kernels.inl"
 
@@ -157,9 +160,10 @@ void product_q8(const PanelProduct& product) {
 }  // namespace
 
 const CpuKernels& avx2_kernels() {
-  static constexpr CpuKernels kTable = {rms_norm_row, swiglu_row,      add_row,        quantize_row, product_q4,
-                                        product_q8,   product_f32,     rope_adjacent,  rope_halves,  to_f16,
-                                        scale_row,    attention_split, attention_merge};
+  static constexpr CpuKernels kTable = {
+      rms_norm_row, swiglu_row,      add_row,        quantize_row, product_q4,           product_q8,
+      product_f32,  rope_adjacent,   rope_halves,    to_f16,       quantize16_by_length, quantize16_by_largest,
+      scale_row,    attention_split, attention_merge};
   return kTable;
 }
 

@@ -18,12 +18,15 @@ namespace {
 constexpr int kScoreTile = 12;
 constexpr int kValueTile = 24;
 constexpr int kAttentionRows = 12;
+constexpr int kIntRows = 12;  // rows of kInt16 attention in registers
+constexpr int kIntTile = 24;  // rows x vectors there
 constexpr int kFloatRows = 12;
 
 }  // namespace
 }  // namespace warmpath
 
-#include "kernels/cpu/attention_kernel.inl"
+#include "kernels/cpu/attention_float.inl"
+#include "kernels/cpu/attention_int16.inl"
 #include "kernels/cpu/product_f32.inl"
 #include "kernels/cpu/row_kernels.inl"
 
@@ -145,9 +148,10 @@ void product_q8(const PanelProduct& product) { product_by_tiles(product, kQ8Tile
 }  // namespace
 
 const CpuKernels& avx512_kernels() {
-  static constexpr CpuKernels kTable = {rms_norm_row, swiglu_row,      add_row,        quantize_row, product_q4,
-                                        product_q8,   product_f32,     rope_adjacent,  rope_halves,  to_f16,
-                                        scale_row,    attention_split, attention_merge};
+  static constexpr CpuKernels kTable = {
+      rms_norm_row, swiglu_row,      add_row,        quantize_row, product_q4,           product_q8,
+      product_f32,  rope_adjacent,   rope_halves,    to_f16,       quantize16_by_length, quantize16_by_largest,
+      scale_row,    attention_split, attention_merge};
   return kTable;
 }
 

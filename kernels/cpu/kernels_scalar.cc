@@ -12,12 +12,15 @@ namespace {
 constexpr int kScoreTile = 4;
 constexpr int kValueTile = 4;
 constexpr int kAttentionRows = 4;
+constexpr int kIntRows = 4;  // rows of kInt16 attention in registers
+constexpr int kIntTile = 4;  // rows x vectors there
 constexpr int kFloatRows = 4;
 
 }  // namespace
 }  // namespace warmpath
 
-#include "kernels/cpu/attention_kernel.inl"
+#include "kernels/cpu/attention_float.inl"
+#include "kernels/cpu/attention_int16.inl"
 #include "kernels/cpu/product_f32.inl"
 #include "kernels/cpu/row_kernels.inl"
 
@@ -62,8 +65,9 @@ void product_quantized(const PanelProduct& product) {
 
 const CpuKernels& scalar_kernels() {
   static constexpr CpuKernels kTable = {
-      rms_norm_row,  swiglu_row,  add_row, quantize_row, product_quantized<true>, product_quantized<false>, product_f32,
-      rope_adjacent, rope_halves, to_f16,  scale_row,    attention_split,         attention_merge};
+      rms_norm_row, swiglu_row,      add_row,        quantize_row, product_quantized<true>, product_quantized<false>,
+      product_f32,  rope_adjacent,   rope_halves,    to_f16,       quantize16_by_length,    quantize16_by_largest,
+      scale_row,    attention_split, attention_merge};
   return kTable;
 }
 

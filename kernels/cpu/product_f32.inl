@@ -1,4 +1,5 @@
-// Rows times f32 panels, over V: one fused multiply-add per column, columns in turn. kFloatRows rows share a panel's loads.
+// Rows times f32 panels, over V: one fused multiply-add per column, columns in turn. kFloatRows rows share a panel's
+// loads.
 #pragma once
 
 namespace warmpath {

@@ -7,20 +7,19 @@ namespace {
 constexpr float kLog2E = 1.44269504088896341f;
 
 // 2^x. Below -100 the result is zero (the least p that attention sums keeps p * v normal); above 126 it is 2^126.
-// The polynomial is the Taylor series of 2^f to degree 7 on [-1/2, 1/2], relative error below 2e-8 before rounding.
+// The polynomial is the least relative error (1.1e-7) of degree 5 to 2^f on [-1/2, 1/2] with constant 1.
 inline V v_exp2(V x) {
-  const V clamped = v_max(v_min(x, v_set1(126.0f)), v_set1(-126.0f));
-  const V n = v_round(clamped);
-  const V f = v_sub(clamped, n);
-  V p = v_set1(1.5252733804e-5f);
-  p = v_fma(p, f, v_set1(1.5403530393e-4f));
-  p = v_fma(p, f, v_set1(1.3333558146e-3f));
-  p = v_fma(p, f, v_set1(9.6181291076e-3f));
-  p = v_fma(p, f, v_set1(5.5504108665e-2f));
-  p = v_fma(p, f, v_set1(2.4022650696e-1f));
-  p = v_fma(p, f, v_set1(6.9314718056e-1f));
+  const V clamped = v_max(v_min(x, v_set1(126.0f)), v_set1(-125.0f));
+  const V round = v_set1(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
+  const V shifted = v_add(clamped, round);
+  const V f = v_sub(clamped, v_sub(shifted, round));
+  V p = v_set1(1.3264727247e-3f);
+  p = v_fma(p, f, v_set1(9.6715126882e-3f));
+  p = v_fma(p, f, v_set1(5.5507337436e-2f));
+  p = v_fma(p, f, v_set1(2.4022242085e-1f));
+  p = v_fma(p, f, v_set1(6.9314697760e-1f));
   p = v_fma(p, f, v_set1(1.0f));
-  return v_zero_below(v_times_power_of_two(p, n), x, -100.0f);
+  return v_zero_below(v_times_power_of_two(p, shifted), x, -100.0f);
 }
 
 void rms_norm_row(const float* x, const float* weight, float eps, int32_t width, float* y) {
@@ -81,6 +80,30 @@ void quantize_row(const float* x, int32_t width, int8_t* q, float* scale, float*
     sum[block] = s * static_cast<float>(total);
     q_sum[block] = total;
   }
+}
+
+inline void scale_to_int16(const float* x, int32_t width, float factor, int16_t* q) {
+  const V f = v_set1(factor);
+  for (int32_t i = 0; i < width; i += 16) v_store_int16(q + i, v_mul(v_load(x + i), f));
+}
+
+// REQUIRES width % 16 == 0, here and below.
+void quantize16_by_length(const float* x, int32_t width, int16_t* q, float* scale) {
+  V squares = v_zero();
+  for (int32_t i = 0; i < width; i += 16) squares = v_fma(v_load(x + i), v_load(x + i), squares);
+  const float length = sqrtf(v_sum(squares));
+  const bool flat = !(length > 1e-15f);
+  *scale = flat ? 0.0f : length / 32767.0f;
+  scale_to_int16(x, width, flat ? 0.0f : 32767.0f / length, q);
+}
+
+void quantize16_by_largest(const float* x, int32_t width, int16_t* q, float* scale) {
+  V largest = v_zero();
+  for (int32_t i = 0; i < width; i += 16) largest = v_max(v_abs(v_load(x + i)), largest);
+  const float max = v_max_lane(largest);
+  const bool flat = !(max > 1e-25f);
+  *scale = flat ? 0.0f : max / 8000.0f;
+  scale_to_int16(x, width, flat ? 0.0f : 8000.0f / max, q);
 }
 
 void rope_adjacent(float* x, const float* cos, const float* sin, int32_t half) {

@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 namespace warmpath {
 namespace {
@@ -55,15 +56,13 @@ inline V v_abs(V x) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   return {_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b)};
 }
-inline V v_round(V x) {
-  return {_mm256_round_ps(x.a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
-          _mm256_round_ps(x.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+inline __m256 times_power_of_two8(__m256 x, __m256 shifted) {
+  return _mm256_castsi256_ps(
+      _mm256_add_epi32(_mm256_castps_si256(x), _mm256_slli_epi32(_mm256_castps_si256(shifted), 23)));
 }
-inline __m256 times_power_of_two8(__m256 x, __m256 n) {
-  const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-  return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+inline V v_times_power_of_two(V x, V shifted) {
+  return {times_power_of_two8(x.a, shifted.a), times_power_of_two8(x.b, shifted.b)};
 }
-inline V v_times_power_of_two(V x, V n) { return {times_power_of_two8(x.a, n.a), times_power_of_two8(x.b, n.b)}; }
 inline V v_keep_first(V x, int n, float fill) {
   const __m256 f = _mm256_set1_ps(fill);
   return {_mm256_blendv_ps(f, x.a, _mm256_castsi256_ps(first_lanes(n))),
@@ -105,6 +104,30 @@ inline int32_t v_store_int8(int8_t* p, V x) {
   s = _mm_add_epi32(s, _mm_unpackhi_epi64(s, s));
   return _mm_cvtsi128_si32(s) + _mm_extract_epi32(s, 1);
 }
+inline void v_store_int16(int16_t* p, V x) {
+  const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(words, 0xd8));
+}
+
+struct I {
+  __m256i a, b;
+};
+inline I i_zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+inline I i_load_pairs(const int16_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 16))};
+}
+inline I i_set_pair(const int16_t* p) {
+  int32_t pair;
+  memcpy(&pair, p, sizeof pair);
+  const __m256i r = _mm256_set1_epi32(pair);
+  return {r, r};
+}
+inline I i_dot_pairs(I sum, I x, I y) {
+  return {_mm256_add_epi32(sum.a, _mm256_madd_epi16(x.a, y.a)), _mm256_add_epi32(sum.b, _mm256_madd_epi16(x.b, y.b))};
+}
+inline V v_from(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
+inline void v_prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 
 }  // namespace
 }  // namespace warmpath

@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 namespace warmpath {
 namespace {
@@ -30,10 +31,9 @@ inline V v_fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
 inline V v_max(V a, V b) { return _mm512_max_ps(a, b); }
 inline V v_min(V a, V b) { return _mm512_min_ps(a, b); }
 inline V v_abs(V a) { return _mm512_abs_ps(a); }
-inline V v_round(V a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-inline V v_times_power_of_two(V a, V n) {
-  const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
-  return _mm512_mul_ps(a, _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23)));
+inline V v_times_power_of_two(V a, V shifted) {
+  return _mm512_castsi512_ps(
+      _mm512_add_epi32(_mm512_castps_si512(a), _mm512_slli_epi32(_mm512_castps_si512(shifted), 23)));
 }
 inline V v_keep_first(V a, int n, float fill) { return _mm512_mask_mov_ps(_mm512_set1_ps(fill), first_lanes(n), a); }
 inline V v_zero_below(V a, V x, float limit) {
@@ -57,6 +57,21 @@ inline int32_t v_store_int8(int8_t* p, V a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), q);
   return _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(q));
 }
+inline void v_store_int16(int16_t* p, V a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(a)));
+}
+
+using I = __m512i;
+inline I i_zero() { return _mm512_setzero_si512(); }
+inline I i_load_pairs(const int16_t* p) { return _mm512_loadu_si512(p); }
+inline I i_set_pair(const int16_t* p) {
+  int32_t pair;
+  memcpy(&pair, p, sizeof pair);
+  return _mm512_set1_epi32(pair);
+}
+inline I i_dot_pairs(I sum, I a, I b) { return _mm512_dpwssd_epi32(sum, a, b); }
+inline V v_from(I a) { return _mm512_cvtepi32_ps(a); }
+inline void v_prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 
 }  // namespace
 }  // namespace warmpath

@@ -78,18 +78,15 @@ inline V v_abs(V a) {
   WARMPATH_LANES a.lane[i] = fabsf(a.lane[i]);
   return a;
 }
-// To the nearest integer, ties to even.
-inline V v_round(V a) {
-  WARMPATH_LANES a.lane[i] = rintf(a.lane[i]);
-  return a;
-}
-// a * 2^n for integral n in [-126, 127].
-inline V v_times_power_of_two(V a, V n) {
+// a * 2^n, where `shifted` is n + 1.5 * 2^23 (its low bits are the integer n), for a in [1/2, 2) and n in [-125, 126].
+inline V v_times_power_of_two(V a, V shifted) {
   WARMPATH_LANES {
-    const uint32_t bits = static_cast<uint32_t>(static_cast<int32_t>(n.lane[i]) + 127) << 23;
-    float power;
-    memcpy(&power, &bits, sizeof power);
-    a.lane[i] *= power;
+    uint32_t bits;
+    uint32_t power;
+    memcpy(&bits, &a.lane[i], sizeof bits);
+    memcpy(&power, &shifted.lane[i], sizeof power);
+    bits += power << 23;
+    memcpy(&a.lane[i], &bits, sizeof bits);
   }
   return a;
 }
@@ -142,6 +139,45 @@ inline int32_t v_store_int8(int8_t* p, V a) {
   }
   return sum;
 }
+// Rounds to nearest even and stores as int16, saturated.
+inline void v_store_int16(int16_t* p, V a) {
+  WARMPATH_LANES {
+    const float r = rintf(a.lane[i]);
+    p[i] = r >= 32767.0f ? int16_t{32767} : r >= -32768.0f ? static_cast<int16_t>(r) : int16_t{-32768};
+  }
+}
+
+// Sixteen 32-bit integers, or sixteen pairs of 16-bit ones.
+struct I {
+  int32_t lane[16];
+};
+inline I i_zero() { return {}; }
+inline I i_load_pairs(const int16_t* p) {
+  I r;
+  memcpy(r.lane, p, sizeof r.lane);
+  return r;
+}
+// One pair, in every lane.
+inline I i_set_pair(const int16_t* p) {
+  I r;
+  WARMPATH_LANES memcpy(&r.lane[i], p, sizeof r.lane[i]);
+  return r;
+}
+// sum + a.first * b.first + a.second * b.second
+inline I i_dot_pairs(I sum, I a, I b) {
+  WARMPATH_LANES {
+    const auto first = [](int32_t pair) { return static_cast<int32_t>(static_cast<int16_t>(pair)); };
+    const auto second = [](int32_t pair) { return pair >> 16; };
+    sum.lane[i] += first(a.lane[i]) * first(b.lane[i]) + second(a.lane[i]) * second(b.lane[i]);
+  }
+  return sum;
+}
+inline V v_from(I a) {
+  V r;
+  WARMPATH_LANES r.lane[i] = static_cast<float>(a.lane[i]);
+  return r;
+}
+inline void v_prefetch(const void*) {}
 
 #undef WARMPATH_LANES
 

@@ -1,9 +1,11 @@
-// Attention of a few query rows over one split of the context, written once over V. Included by kernels_*.cc, which sets
-// kScoreTile (scores held in registers: rows x 16-token blocks) and kValueTile (outputs: rows x 16 dimensions).
+// Attention of a few query rows over one split of a float cache (f16 or f32), written once over V. Included by
+// kernels_*.cc, which sets kScoreTile (scores held in registers: rows x 16-token blocks) and kValueTile (outputs: rows
+// x 16 dimensions).
 //
 // Three passes over the split, scores in between in L1: scores of 16 tokens a vector (K is transposed, so there is no
 // horizontal sum), 2^(s - max) and its sum, values of 16 dimensions a vector. The order of each row's sums is fixed:
-// scores over the dimensions in turn; values over the tokens in turn; the exponentials' sum lane by lane, then the tree.
+// scores over the dimensions in turn; values over the tokens in turn; the exponentials' sum lane by lane, then the
+// tree.
 #pragma once
 
 #include "kernels/cpu/row_kernels.inl"
@@ -105,7 +107,8 @@ inline void value_tile(const AttentionSplit& split, int32_t row, int32_t tokens,
   for (int r = 0; r < Rows; ++r) {
     if (split.valid[row + r] <= 0) continue;
 #pragma GCC unroll 16
-    for (int v = 0; v < Vectors; ++v) v_store(split.out + (row + r) * static_cast<int64_t>(split.head_dim) + d + 16 * v, sum[r][v]);
+    for (int v = 0; v < Vectors; ++v)
+      v_store(split.out + (row + r) * static_cast<int64_t>(split.head_dim) + d + 16 * v, sum[r][v]);
   }
 }
 
@@ -113,7 +116,8 @@ template <int Rows, typename Element>
 inline void values_of(const AttentionSplit& split, int32_t row, int32_t tokens) {
   constexpr int kVectors = kValueTile / Rows >= 4 ? 4 : kValueTile / Rows >= 2 ? 2 : 1;
   int32_t d = 0;
-  for (; d + 16 * kVectors <= split.head_dim; d += 16 * kVectors) value_tile<Rows, kVectors, Element>(split, row, tokens, d);
+  for (; d + 16 * kVectors <= split.head_dim; d += 16 * kVectors)
+    value_tile<Rows, kVectors, Element>(split, row, tokens, d);
   for (; d < split.head_dim; d += 16) value_tile<Rows, 1, Element>(split, row, tokens, d);
 }
 
@@ -145,29 +149,6 @@ void attention_rows(const AttentionSplit& split) {
   for (; row + kAttentionRows <= split.rows; row += kAttentionRows) attend<kAttentionRows, Element>(split, row);
   for (; row + 3 <= split.rows; row += 3) attend<3, Element>(split, row);
   for (; row < split.rows; ++row) attend<1, Element>(split, row);
-}
-
-void attention_split(const AttentionSplit& split) {
-  if (split.type == KvType::kF16) {
-    attention_rows<uint16_t>(split);
-  } else {
-    attention_rows<float>(split);
-  }
-}
-
-void attention_merge(float* out, float* max, float* sum, const float* next_out, float next_max, float next_sum,
-                     int32_t head_dim) {
-  const float both = *max > next_max ? *max : next_max;
-  // One vector holds both powers: the same function makes them on every path.
-  float powers[16] = {*max - both, next_max - both};
-  v_store(powers, v_exp2(v_load(powers)));
-  const V old_factor = v_set1(powers[0]);
-  const V next_factor = v_set1(powers[1]);
-  for (int32_t d = 0; d < head_dim; d += 16) {
-    v_store(out + d, v_fma(v_load(next_out + d), next_factor, v_mul(v_load(out + d), old_factor)));
-  }
-  *sum = *sum * powers[0] + next_sum * powers[1];
-  *max = both;
 }
 
 }  // namespace
