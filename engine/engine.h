@@ -16,7 +16,7 @@
 
 namespace warmpath {
 
-class Vocabulary;  // text/vocabulary.h
+struct Vocabulary;  // text/vocabulary.h
 
 struct EngineOptions {
   Hash128 fingerprint;              // root of the block identities
