@@ -1,4 +1,4 @@
-#include "tests/fleet.h"
+#include "tests/process_fleet.h"
 
 #include <stdlib.h>
 
@@ -19,16 +19,16 @@ std::string binary(const char* name) { return std::string(WARMPATH_BINARY_DIR) +
 
 }  // namespace
 
-void Fleet::pause() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
+void ProcessFleet::pause() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
-std::string Fleet::address(int index) const {
+std::string ProcessFleet::address(int index) const {
   return "unix:" + folder_ + "/replica-" + std::to_string(index) + ".sock";
 }
 
-std::string Fleet::gateway_log() const { return tail_of(folder_ + "/gateway.log", 1000000); }
+std::string ProcessFleet::gateway_log() const { return tail_of(folder_ + "/gateway.log", 1000000); }
 
-Result<std::unique_ptr<Fleet>> Fleet::start(FleetOptions options) {
-  std::unique_ptr<Fleet> fleet(new Fleet);
+Result<std::unique_ptr<ProcessFleet>> ProcessFleet::start(ProcessFleetOptions options) {
+  std::unique_ptr<ProcessFleet> fleet(new ProcessFleet);
   char pattern[] = "/tmp/warmpath-test-XXXXXX";
   fleet->folder_ = mkdtemp(pattern);
   fleet->options_ = std::move(options);
@@ -38,14 +38,14 @@ Result<std::unique_ptr<Fleet>> Fleet::start(FleetOptions options) {
   return fleet;
 }
 
-Fleet::~Fleet() {
+ProcessFleet::~ProcessFleet() {
   gateway_.reset();
   engines_.clear();
   std::error_code error;
   std::filesystem::remove_all(folder_, error);
 }
 
-Status Fleet::start_engine(int index) {
+Status ProcessFleet::start_engine(int index) {
   std::vector<std::string> argv{binary("warmpath-engine"),
                                 "--model",
                                 options_.model,
@@ -62,13 +62,22 @@ Status Fleet::start_engine(int index) {
     engines_[static_cast<size_t>(index)] = std::move(*process);
   } else {
     engines_.push_back(std::move(*process));
+    upstreams_.push_back(make_grpc_upstream(address(index)));
   }
   return {};
 }
 
-Status Fleet::restart_engine(int index) { return start_engine(index); }
+Status ProcessFleet::restart_engine(int index) { return start_engine(index); }
 
-Status Fleet::start_gateway() {
+Result<ReplicaStats> ProcessFleet::stats(int index) {
+  const auto answer = std::make_shared<std::promise<Result<ReplicaStats>>>();
+  auto stats = answer->get_future();
+  upstreams_[static_cast<size_t>(index)]->stats(
+      5, [answer](Result<ReplicaStats> got) { answer->set_value(std::move(got)); });
+  return stats.get();
+}
+
+Status ProcessFleet::start_gateway() {
   {
     std::ofstream yaml(config_path());
     yaml << "listen: 127.0.0.1:0\nadmin: {listen: \"127.0.0.1:0\"}\n"
@@ -95,7 +104,7 @@ Status Fleet::start_gateway() {
   return port_ != 0 ? Status() : unavailable("the gateway wrote no ready file:\n" + gateway_log());
 }
 
-Status Fleet::wait_until_ready() {
+Status ProcessFleet::wait_until_ready() {
   for (int wait = 0; wait < 4000; ++wait) {
     HttpClient client("127.0.0.1", port_, 5);
     const auto reply = client.request("GET", "/readyz", {}, "");

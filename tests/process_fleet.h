@@ -1,4 +1,4 @@
-// Fleet: real engines and a real gateway as processes, for end-to-end tests. Everything ends with it.
+// ProcessFleet: real engines and a real gateway as processes, for end-to-end tests. Everything ends with it.
 // Thread safety: one thread.
 #pragma once
 
@@ -10,10 +10,11 @@
 #include "base/status.h"
 #include "cli/child_process.h"
 #include "proto/describe.h"
+#include "router/upstream.h"
 
 namespace warmpath {
 
-struct FleetOptions {
+struct ProcessFleetOptions {
   std::string model = "synthetic:llama-4x128,vocab=512,context=4096";
   int replicas = 2;
   std::vector<std::string> engine_flags;  // besides --model, --listen, --threads 1
@@ -21,11 +22,11 @@ struct FleetOptions {
   std::string model_yaml;                 // appended to the model's entry, indented by four spaces
 };
 
-class Fleet {
+class ProcessFleet {
  public:
   // Waits until the gateway is ready for requests. The error carries the logs' ends.
-  static Result<std::unique_ptr<Fleet>> start(FleetOptions options);
-  ~Fleet();
+  static Result<std::unique_ptr<ProcessFleet>> start(ProcessFleetOptions options);
+  ~ProcessFleet();
 
   uint16_t port() const { return port_; }
   uint16_t admin_port() const { return admin_port_; }
@@ -51,15 +52,16 @@ class Fleet {
   }
 
  private:
-  Fleet() = default;
+  ProcessFleet() = default;
   Status start_engine(int index);
   Status start_gateway();
   Status wait_until_ready();
   static void pause();  // 5 ms
 
-  FleetOptions options_;
+  ProcessFleetOptions options_;
   std::string folder_;
   std::vector<ChildProcess> engines_;
+  std::vector<std::unique_ptr<Upstream>> upstreams_;  // to the engines, for stats()
   std::unique_ptr<ChildProcess> gateway_;
   uint16_t port_ = 0;
   uint16_t admin_port_ = 0;
