@@ -35,11 +35,11 @@ namespace {
 
 inline __m512i load_bytes(const uint8_t* p) { return _mm512_load_si512(p); }
 
-// Four bytes of a row, in every 32-bit lane.
-inline __m512i broadcast4(const int8_t* p) {
-  int32_t word;
-  memcpy(&word, p, sizeof word);
-  return _mm512_set1_epi32(word);
+// sum + the four unsigned bytes of each lane of w times the four bytes at x. In assembly because g++ 12 copies and
+// spills the accumulators of the intrinsic, and does not know its broadcast form.
+inline void add_dot4(__m512i& sum, __m512i w, const int8_t* x) {
+  typedef int32_t __attribute__((may_alias, aligned(1))) Word;
+  asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*reinterpret_cast<const Word*>(x)));
 }
 
 template <int Rows>
@@ -64,13 +64,11 @@ void q4_tile(const PanelProduct& product, int32_t panel, int32_t row) {
       const __m512i high = _mm512_and_si512(_mm512_srli_epi16(w, 4), low_nibbles);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        dot[r] =
-            _mm512_dpbusd_epi32(dot[r], low, broadcast4(x + static_cast<int64_t>(r) * product.columns + 4 * group));
+        add_dot4(dot[r], low, x + static_cast<int64_t>(r) * product.columns + 4 * group);
       }
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        dot[r] = _mm512_dpbusd_epi32(dot[r], high,
-                                     broadcast4(x + static_cast<int64_t>(r) * product.columns + 4 * group + 16));
+        add_dot4(dot[r], high, x + static_cast<int64_t>(r) * product.columns + 4 * group + 16);
       }
     }
     const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(bytes));
@@ -107,7 +105,7 @@ void q8_tile(const PanelProduct& product, int32_t panel, int32_t row) {
       const __m512i w = _mm512_xor_si512(load_bytes(bytes + 64 * step), top_bits);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        dot[r] = _mm512_dpbusd_epi32(dot[r], w, broadcast4(x + static_cast<int64_t>(r) * product.columns + 4 * step));
+        add_dot4(dot[r], w, x + static_cast<int64_t>(r) * product.columns + 4 * step);
       }
     }
     const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(scales) + 16 * block);
