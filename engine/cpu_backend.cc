@@ -104,6 +104,7 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const GgufFile& file, con
   backend->weights_ = std::move(*weights);
   WARMPATH_RETURN_IF_ERROR(backend->allocate_arena());
   backend->fingerprint_ = model_fingerprint(file, backend->arena_.layout, options.precision);
+  file.drop_pages();  // the weights are packed: the process needs them once
   backend->forward_ = std::make_unique<LlamaForward>(backend->config_, backend->weights_, backend->ops_,
                                                      backend->arena_, options.kv_blocks, options.max_step_tokens);
   backend->worker_ = std::thread([raw = backend.get()] { raw->work(); });

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -63,6 +64,7 @@ class CpuBackend final : public Backend {
   std::string device() const override;
 
   const ModelConfig& config() const { return config_; }
+  std::string_view isa() const { return isa_name(ops_.isa()); }
   Hash128 fingerprint() const { return fingerprint_; }
   int64_t weight_bytes() const { return weights_.bytes(); }
   const KvArena& arena() const { return arena_; }

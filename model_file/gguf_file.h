@@ -95,6 +95,8 @@ class GgufFile {
 
   const std::string& name() const { return name_; }
   std::span<const std::byte> bytes() const { return bytes_; }
+  // A mapped file's pages may leave memory until they are read again: for when the tensors have been copied elsewhere.
+  void drop_pages() const { mapping_.drop_pages(); }
   uint64_t data_offset() const { return data_offset_; }
 
   const std::vector<GgufEntry>& entries() const { return entries_; }

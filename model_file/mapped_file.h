@@ -22,6 +22,8 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // The pages may leave memory; they come back from the file when they are read again.
+  void drop_pages() const;
 
  private:
   MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {}
