@@ -1,0 +1,28 @@
+// Admin: the handler of the admin listener.
+//
+//   GET /metrics                                   Prometheus text; no key needed: the listener is the guard
+//   GET /receipts?tenant=T&request_id=R&limit=N    newest first; a tenant's key shows its own, an admin key everybody's
+//   GET /healthz
+//
+// Thread safety: as HttpHandler.
+#pragma once
+
+#include <memory>
+
+#include "router/http.h"
+#include "router/services.h"
+
+namespace warmpath {
+
+class Admin final : public HttpHandler {
+ public:
+  explicit Admin(Services& services) : services_(services) {}
+  void handle(std::shared_ptr<HttpExchange> exchange) override;
+
+ private:
+  void show_receipts(HttpExchange& exchange, HttpHeaders headers);
+
+  Services& services_;
+};
+
+}  // namespace warmpath

@@ -1,0 +1,358 @@
+#include "router/answer.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/log.h"
+#include "router/salt_file.h"
+#include "router/session_key.h"
+
+namespace warmpath {
+
+namespace {
+
+// A body this large may hold tens of thousands of tokens that nobody has sent before: tokenizing them here would keep
+// this thread's other connections waiting. A hop to a worker and back costs about 20 microseconds.
+constexpr size_t kLargeBodyBytes = 64 << 10;
+
+int64_t unix_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+int64_t sum(const std::vector<int64_t>& numbers) {
+  int64_t total = 0;
+  for (const int64_t number : numbers) total += number;
+  return total;
+}
+
+}  // namespace
+
+Answer::Answer(Services& services, std::shared_ptr<HttpExchange> exchange, Wire wire, Identity identity,
+               std::string request_id, std::shared_ptr<const LiveSettings> settings)
+    : services_(services),
+      exchange_(std::move(exchange)),
+      wire_(wire),
+      identity_(std::move(identity)),
+      request_id_(std::move(request_id)),
+      settings_(std::move(settings)),
+      arrived_ns_(services.clock.now_ns()) {
+  const double timeout_s = settings_->limits.request_timeout_s;
+  if (timeout_s > 0) deadline_ns_ = arrived_ns_ + static_cast<MonotonicNs>(timeout_s * 1e9);
+}
+
+double Answer::since_arrival_s() const { return static_cast<double>(services_.clock.now_ns() - arrived_ns_) * 1e-9; }
+
+void Answer::begin() {
+  if (services_.in_progress.fetch_add(1) >= settings_->limits.max_requests) {
+    services_.in_progress.fetch_sub(1);
+    services_.metrics.refused("too_many_requests");
+    fail(too_busy(fmt::format("The gateway already has {} requests in progress", settings_->limits.max_requests), 1));
+    return;
+  }
+  in_progress_ = true;
+  services_.metrics.requests_in_progress(1);
+  exchange_->on_client_gone([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->client_gone();
+  });
+  if (exchange_->request().body.size() < kLargeBodyBytes) {
+    prepare_body();
+    launch();
+    return;
+  }
+  services_.workers.post([self = shared_from_this()] {
+    self->prepare_body();
+    self->exchange_->post([self] { self->launch(); });
+  });
+}
+
+void Answer::prepare_body() {
+  prepared_well_ =
+      prepare(wire_, exchange_->request().body, identity_.tenant->salt, services_.fleet, prepared_, prepare_error_);
+}
+
+void Answer::launch() {
+  if (over_) return;
+  if (!prepared_well_) {
+    fail(prepare_error_);
+    return;
+  }
+  const size_t prompts = prepared_.prompts.size();
+  AnswerHead head;
+  head.id = (wire_ == Wire::kChat ? "chatcmpl-" : "cmpl-") + bytes_to_hex(random_bytes(12));
+  head.created = unix_now();
+  head.model = prepared_.asked_model;
+  head.fingerprint = prepared_.identity->system_fingerprint;
+  head.logprobs = prepared_.options.sampling.top_logprobs >= 0;
+  head.include_usage = prepared_.options.include_usage;
+  writer_ = wire_ == Wire::kChat ? chat_writer(std::move(head)) : completion_writer(std::move(head));
+
+  choices_.resize(prepared_.choices());
+  choice_closed_.resize(prepared_.choices());
+  prompt_shown_.resize(prompts);
+  cached_tokens_.resize(prompts);
+  completion_tokens_.resize(prompts);
+  for (size_t prompt = 0; prompt < prompts; ++prompt) reset_choices(prompt);
+  prompts_open_ = prompts;
+  for (size_t prompt = 0; prompt < prompts; ++prompt) {
+    dispatches_.push_back(std::make_shared<Dispatch>(services_, exchange_, shared_from_this(), job_for(prompt)));
+  }
+  arm_timer();
+  // A dispatch may fail at once and end the answer, which empties the list.
+  const std::vector<std::shared_ptr<Dispatch>> dispatches = dispatches_;
+  for (const auto& dispatch : dispatches) {
+    if (!over_) dispatch->start();
+  }
+}
+
+DispatchJob Answer::job_for(size_t prompt) {
+  PreparedPrompt& from = prepared_.prompts[prompt];
+  DispatchJob job;
+  job.model = prepared_.model;
+  job.prompt_number = static_cast<int>(prompt);
+  job.chain = std::move(from.chain);
+  job.request.prompt = std::move(from.tokens);
+  job.request.sampling = prepared_.options.sampling;
+  job.request.sampling.max_tokens = from.max_tokens;
+  job.request.salt = prepared_.salt;
+  job.arrived_ns = arrived_ns_;
+  job.deadline_ns = deadline_ns_;
+  job.request_id = request_id_;
+  job.tenant = identity_.tenant->name;
+  job.view.prompt_tokens = static_cast<int64_t>(job.request.prompt.size());
+  job.view.base_tokens = from.base_tokens;
+  job.view.base_key = base_key_of(job.chain, from.base_tokens);
+  job.view.content_key = content_key_of(job.chain, from.base_tokens);
+  job.view.session_key =
+      session_key_of(exchange_->request(), identity_.tenant->name, prepared_.options.prompt_cache_key);
+  job.view.expected_output_tokens =
+      std::min(static_cast<double>(from.max_tokens), prepared_.model->mean_output_tokens());
+  return job;
+}
+
+void Answer::reset_choices(size_t prompt) {
+  const auto n = static_cast<size_t>(prepared_.options.sampling.n);
+  for (size_t choice = prompt * n; choice < (prompt + 1) * n; ++choice) {
+    choices_[choice] = std::make_unique<ChoiceText>(*prepared_.identity->tokenizer, prepared_.stops,
+                                                    prepared_.options.sampling.top_logprobs >= 0);
+  }
+  cached_tokens_[prompt] = 0;
+  completion_tokens_[prompt] = 0;
+}
+
+void Answer::on_update(int prompt, GenerateUpdate& update) {
+  const size_t first = static_cast<size_t>(prompt) * static_cast<size_t>(prepared_.options.sampling.n);
+  const auto place = [&](int32_t choice) { return first + static_cast<size_t>(choice); };
+  const auto is_choice = [&](int32_t choice) { return choice >= 0 && choice < prepared_.options.sampling.n; };
+  if (update.start) cached_tokens_[static_cast<size_t>(prompt)] = update.start->cached_tokens();
+  // The token that ended a choice is not part of its text.
+  for (const ChoiceFinish& finish : update.finished) {
+    if (finish.stop_token < 0) continue;
+    for (size_t at = update.tokens.size(); at-- > 0;) {
+      if (update.tokens[at].choice != finish.choice) continue;
+      if (update.tokens[at].token == finish.stop_token) update.tokens[at].choice = -1;
+      break;
+    }
+  }
+  for (const TokenOutput& token : update.tokens) {
+    if (is_choice(token.choice)) choices_[place(token.choice)]->push(token);
+  }
+  for (const ChoiceFinish& finish : update.finished) {
+    if (!is_choice(finish.choice)) continue;
+    choices_[place(finish.choice)]->finish(finish.reason);
+    completion_tokens_[static_cast<size_t>(prompt)] += finish.completion_tokens;
+  }
+  if (prepared_.options.stream) relay_news();
+}
+
+void Answer::relay_news() {
+  std::string out;
+  for (size_t choice = 0; choice < choices_.size(); ++choice) {
+    ChoiceText& text = *choices_[choice];
+    if (choice_closed_[choice] || (!text.has_news() && !text.finished())) continue;
+    open_stream();
+    prompt_shown_[choice / static_cast<size_t>(prepared_.options.sampling.n)] = true;
+    if (text.has_news()) {
+      const std::string news = text.take_text();
+      const std::vector<TokenChance> chances = text.take_chances();
+      writer_->text(out, static_cast<int>(choice), news, chances);
+    }
+    const bool ended =
+        text.finished() && (text.reason() == FinishReason::kStop || text.reason() == FinishReason::kLength);
+    if (ended) {
+      writer_->finish(out, static_cast<int>(choice), text.reason());
+      choice_closed_[choice] = true;
+    }
+  }
+  if (out.empty()) return;
+  last_write_ns_ = services_.clock.now_ns();
+  exchange_->write(std::move(out));
+}
+
+bool Answer::take_back(int prompt) {
+  if (over_ || prompt_shown_[static_cast<size_t>(prompt)]) return false;
+  reset_choices(static_cast<size_t>(prompt));
+  return true;
+}
+
+void Answer::on_finished(int prompt, const Status& status) {
+  if (over_) return;
+  if (!status.ok()) {
+    WireError error = from_status(status);
+    if (error.status == 400 && error.param.empty()) error.param = wire_ == Wire::kChat ? "messages" : "prompt";
+    fail(error);
+    return;
+  }
+  const auto n = static_cast<size_t>(prepared_.options.sampling.n);
+  for (size_t choice = static_cast<size_t>(prompt) * n; choice < (static_cast<size_t>(prompt) + 1) * n; ++choice) {
+    const FinishReason reason = choices_[choice]->reason();
+    if (choices_[choice]->finished() && (reason == FinishReason::kStop || reason == FinishReason::kLength)) continue;
+    fail(from_status(reason == FinishReason::kDeadline
+                         ? Status(StatusCode::kDeadlineExceeded, "The request ran out of time")
+                         : internal_error("The replica ended the answer without saying how")));
+    return;
+  }
+  if (--prompts_open_ == 0) finish_well();
+}
+
+void Answer::finish_well() {
+  AnswerUsage usage;
+  for (const auto& dispatch : dispatches_) usage.prompt_tokens += dispatch->receipt().prompt_tokens;
+  usage.cached_tokens = sum(cached_tokens_);
+  usage.completion_tokens = sum(completion_tokens_);
+  if (prepared_.options.stream) {
+    open_stream();
+    std::string out;
+    if (prepared_.options.include_usage) writer_->usage(out, usage);
+    AnswerWriter::done(out);
+    exchange_->write(std::move(out));
+    exchange_->end();
+  } else {
+    std::vector<AnswerChoice> choices(choices_.size());
+    for (size_t choice = 0; choice < choices_.size(); ++choice) {
+      choices[choice].text = choices_[choice]->take_text();
+      choices[choice].chances = choices_[choice]->take_chances();
+      choices[choice].reason = choices_[choice]->reason();
+    }
+    exchange_->respond(200, headers("application/json"), writer_->whole(choices, usage));
+  }
+  over(200, "ok");
+}
+
+void Answer::fail(const WireError& error) {
+  if (over_) return;
+  if (!streaming_) {
+    HttpHeaders fields = headers("application/json");
+    if (error.retry_after_s > 0) fields.emplace_back("retry-after", std::to_string(error.retry_after_s));
+    exchange_->respond(error.status, fields, error_body(error));
+    over(error.status, error.code.empty() ? "refused" : error.code);
+    return;
+  }
+  exchange_->abort();
+  services_.metrics.stream_aborted(prepared_.model->name());
+  over(error.status, "aborted");
+}
+
+void Answer::client_gone() {
+  if (over_) return;
+  if (prepared_.model) services_.metrics.client_gone(prepared_.model->name());
+  over(499, "client_gone");
+}
+
+void Answer::over(int status, std::string_view outcome) {
+  over_ = true;
+  // Copied before the dispatches are let go.
+  Receipt receipt;
+  int attempts = 0;
+  if (!dispatches_.empty()) {
+    receipt = dispatches_.front()->receipt();
+    attempts = dispatches_.front()->attempts();
+  }
+  for (const auto& dispatch : dispatches_) dispatch->cancel();
+  dispatches_.clear();
+  if (in_progress_) {
+    in_progress_ = false;
+    services_.in_progress.fetch_sub(1);
+    services_.metrics.requests_in_progress(-1);
+  }
+  const std::string model = prepared_.model ? prepared_.model->name() : "";
+  services_.metrics.request_done(model, wire_name(wire_), status, since_arrival_s());
+  if (!settings_->log.access) return;
+  log_info("request", {{"request", request_id_},
+                       {"tenant", identity_.tenant->name},
+                       {"wire", wire_name(wire_)},
+                       {"model", model},
+                       {"status", status},
+                       {"outcome", outcome},
+                       {"stream", prepared_.options.stream},
+                       {"replica", receipt.replica},
+                       {"policy", receipt.policy},
+                       {"attempts", attempts},
+                       {"prompt_tokens", receipt.prompt_tokens},
+                       {"predicted_cached_tokens", receipt.predicted_tokens},
+                       {"delivered_cached_tokens", sum(cached_tokens_)},
+                       {"completion_tokens", sum(completion_tokens_)},
+                       {"queue_s", receipt.queue_s},
+                       {"first_token_s", receipt.first_token_s},
+                       {"total_s", since_arrival_s()}});
+}
+
+void Answer::arm_timer() {
+  const GatewayLimits& limits = settings_->limits;
+  double delay_s = deadline_ns_ == 0 ? 3600 : limits.request_timeout_s - since_arrival_s();
+  if (prepared_.options.stream) {
+    const double beat_s = streaming_ ? limits.keep_alive_s : limits.headers_after_s - since_arrival_s();
+    delay_s = std::min(delay_s, beat_s);
+  }
+  exchange_->post_after(std::max(delay_s, 0.001), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self && !self->over_) self->on_timer();
+  });
+}
+
+void Answer::on_timer() {
+  const MonotonicNs now = services_.clock.now_ns();
+  if (deadline_ns_ != 0 && now >= deadline_ns_) {
+    fail(from_status({StatusCode::kDeadlineExceeded,
+                      fmt::format("The request took longer than {} s", settings_->limits.request_timeout_s)}));
+    return;
+  }
+  if (prepared_.options.stream) {
+    if (!streaming_ && since_arrival_s() >= settings_->limits.headers_after_s) open_stream();
+    if (streaming_ && static_cast<double>(now - last_write_ns_) * 1e-9 >= settings_->limits.keep_alive_s * 0.5) {
+      last_write_ns_ = now;
+      exchange_->write(": keep-alive\n\n");
+    }
+  }
+  arm_timer();
+}
+
+void Answer::open_stream() {
+  if (streaming_) return;
+  streaming_ = true;
+  HttpHeaders fields = headers("text/event-stream");
+  fields.emplace_back("cache-control", "no-cache");
+  fields.emplace_back("x-accel-buffering", "no");  // an nginx in front must not collect the stream
+  exchange_->begin_stream(200, fields);
+  std::string out;
+  for (size_t choice = 0; choice < choices_.size(); ++choice) writer_->open(out, static_cast<int>(choice));
+  last_write_ns_ = services_.clock.now_ns();
+  if (!out.empty()) exchange_->write(std::move(out));
+}
+
+HttpHeaders Answer::headers(std::string_view content_type) const {
+  HttpHeaders fields = {{"content-type", std::string(content_type)}, {"x-request-id", request_id_}};
+  if (!dispatches_.empty() && !dispatches_.front()->receipt().replica.empty()) {
+    const Dispatch& first = *dispatches_.front();
+    fields.emplace_back("x-warmpath-replica", first.receipt().replica);
+    fields.emplace_back("x-warmpath-policy", first.receipt().policy);
+    fields.emplace_back("x-warmpath-trust", trust_name(first.trust()));
+    fields.emplace_back("x-warmpath-predicted-cached-tokens", std::to_string(first.receipt().predicted_tokens));
+  }
+  if (prepared_.default_tools) fields.emplace_back("x-warmpath-tools", "default-rendering");
+  if (prepared_.identity && prepared_.identity->description.synthetic)
+    fields.emplace_back("x-warmpath-synthetic", "true");
+  return fields;
+}
+
+}  // namespace warmpath

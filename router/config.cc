@@ -1,0 +1,240 @@
+#include "router/config.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+
+#include "base/log.h"
+
+namespace warmpath {
+
+namespace {
+
+template <typename M>
+M GatewayLimits::*of_http(M HttpLimits::*member) {
+  return member;
+}
+
+StructSchema<AdminConfig> admin_schema() {
+  StructSchema<AdminConfig> schema("The listener for operators: /metrics and /receipts. Written as its address alone.");
+  schema.field("listen", &AdminConfig::listen, {.doc = "HOST:PORT; empty switches it off."}).shorthand("listen");
+  return schema;
+}
+
+StructSchema<AuthConfig> auth_schema() {
+  StructSchema<AuthConfig> schema("Who may use the gateway.");
+  schema
+      .field("keys", &AuthConfig::keys,
+             {.doc = "File of API keys, one TENANT:SHA256-HEX a line (`warmpath keys add NAME`). Without it anyone who "
+                     "can connect may ask."})
+      .field("state", &AuthConfig::state,
+             {.doc = "File of the tenants' random salts (mode 0600, created when absent). Keep it: a new salt makes "
+                     "every cached prefix of its tenant useless."})
+      .field("insecure_no_auth", &AuthConfig::insecure_no_auth,
+             {.doc = "Listen on an address other than loopback although there are no keys."});
+  return schema;
+}
+
+StructSchema<GatewayLimits> limits_schema() {
+  StructSchema<GatewayLimits> schema("Bounds that protect the gateway and its replicas.");
+  using L = GatewayLimits;
+  schema
+      .field("max_requests", &L::max_requests,
+             {.doc = "Completions in progress, waiting ones included; more get 429.", .min = 1})
+      .field("max_waiting", &L::max_waiting,
+             {.doc = "Of those, requests held because every replica is full; more get 429.", .min = 0})
+      .field("queue_wait_s", &L::queue_wait_s,
+             {.doc = "How long such a request is held before it gets 429.", .min = 0, .unit = "seconds"})
+      .field("request_timeout_s", &L::request_timeout_s,
+             {.doc = "From a request's arrival to its last byte; 0 for no limit.", .min = 0, .unit = "seconds"})
+      .field("keep_alive_s", &L::keep_alive_s,
+             {.doc = "Between comments on a stream that has nothing to say.", .min = 0.01, .unit = "seconds"})
+      .field("headers_after_s", &L::headers_after_s,
+             {.doc = "A stream's headers are sent after this time even if no token is there yet; until then an error "
+                     "still gets its own status.",
+              .min = 0,
+              .unit = "seconds"})
+      .field("max_attempts", &L::max_attempts, {.doc = "Replicas tried for one prompt.", .min = 1, .max = 16})
+      .field("drain_s", &L::drain_s,
+             {.doc = "On SIGTERM: time for requests in progress before they are aborted.", .min = 0, .unit = "seconds"})
+      .field("receipts_bytes", &L::receipts_bytes,
+             {.doc = "Memory for the receipts of the latest requests.", .min = 0, .unit = "bytes"})
+      .field("max_body_bytes", of_http(&HttpLimits::max_body_bytes),
+             {.doc = "Largest request body; larger ones get 413.", .min = 1, .unit = "bytes"})
+      .field("max_total_body_bytes", of_http(&HttpLimits::max_total_body_bytes),
+             {.doc = "All request bodies in memory together; a request that does not fit gets 503.",
+              .min = 1,
+              .unit = "bytes"})
+      .field("max_head_bytes", of_http(&HttpLimits::max_head_bytes),
+             {.doc = "Request line and header fields together.", .min = 1024, .unit = "bytes"})
+      .field("max_connections", of_http(&HttpLimits::max_connections),
+             {.doc = "Open connections per listener.", .min = 1})
+      .field("max_unsent_bytes", of_http(&HttpLimits::max_unsent_bytes),
+             {.doc = "Stream bytes queued for a client that does not read, before it is cut off.",
+              .min = 1024,
+              .unit = "bytes"})
+      .field("idle_s", of_http(&HttpLimits::idle_s),
+             {.doc = "Between requests on one connection.", .min = 0.01, .unit = "seconds"})
+      .field("head_read_s", of_http(&HttpLimits::head_read_s),
+             {.doc = "For the header of a request.", .min = 0.01, .unit = "seconds"})
+      .field("body_stall_s", of_http(&HttpLimits::body_stall_s),
+             {.doc = "Without a byte of the body.", .min = 0.01, .unit = "seconds"})
+      .field("write_stall_s", of_http(&HttpLimits::write_stall_s),
+             {.doc = "Without the client taking a byte of its answer.", .min = 0.01, .unit = "seconds"});
+  return schema;
+}
+
+StructSchema<LogConfig> log_schema() {
+  StructSchema<LogConfig> schema("Log lines go to stderr and never hold prompt text or keys.");
+  schema
+      .field("level", &LogConfig::level,
+             {.doc = "Least important lines shown.", .words = {"debug", "info", "warn", "error", "off"}})
+      .field("access", &LogConfig::access, {.doc = "One line per request."});
+  return schema;
+}
+
+StructSchema<IndexConfig> index_schema() {
+  StructSchema<IndexConfig> schema("The index of which replica holds which prefix.");
+  schema
+      .field("max_bytes", &IndexConfig::max_bytes,
+             {.doc = "Memory; past it the least recently matched prefixes are forgotten.",
+              .min = 1 << 20,
+              .unit = "bytes"})
+      .field("placement_s", &IndexConfig::placement_s,
+             {.doc = "How long a prompt just routed to a replica counts as held there, unless its events confirm it.",
+              .min = 0,
+              .unit = "seconds"});
+  return schema;
+}
+
+StructSchema<EndpointConfig> endpoint_schema() {
+  StructSchema<EndpointConfig> schema("One engine. Written as its address alone where no token is needed.");
+  schema
+      .field("address", &EndpointConfig::address,
+             {.doc = "unix:/PATH or HOST:PORT of a warmpath-engine.", .required = true})
+      .field("token_file", &EndpointConfig::token_file, {.doc = "File that holds the engine's token."})
+      .shorthand("address");
+  return schema;
+}
+
+StructSchema<ModelConfig> model_schema() {
+  StructSchema<ModelConfig> schema("A model and the replicas that serve it.");
+  schema.field("name", &ModelConfig::name, {.doc = "What clients call it.", .required = true})
+      .field("aliases", &ModelConfig::aliases, {.doc = "Other names for it."})
+      .field("tokenizer", &ModelConfig::tokenizer,
+             {.doc = "A GGUF file with the tokenizer and chat template; it must be the replicas' own.",
+              .default_note = "fetched from the first replica"})
+      .choice(
+          "max_tokens_rule", &ModelConfig::max_tokens_rule,
+          std::vector<ChoiceWord<MaxTokensRule>>{{"clamp", MaxTokensRule::kClamp}, {"refuse", MaxTokensRule::kRefuse}},
+          {.doc = "When prompt and max_tokens together exceed the context: `clamp` answers with as many tokens as "
+                  "fit, `refuse` says context_length_exceeded. A prompt that does not fit is always refused."})
+      .field(
+          "encoder_cache_bytes", &ModelConfig::encoder_cache_bytes,
+          {.doc = "Memory for texts already tokenized and messages already parsed.", .min = 1 << 20, .unit = "bytes"})
+      .section("policy", &ModelConfig::policy, policy_schema(), {.doc = "How a replica is chosen."})
+      .list("endpoints", &ModelConfig::endpoints, endpoint_schema(),
+            {.doc = "Where it is served.", .required = true, .min_items = 1, .max_items = 4096, .item_key = "address"});
+  return schema;
+}
+
+Status check_address(std::string_view field, const std::string& text) {
+  const Result<SocketAddress> address = parse_socket_address(text);
+  if (address.ok()) return {};
+  return invalid_argument(fmt::format("{}: {}", field, address.status().message()));
+}
+
+Status check_names(const GatewayConfig& config) {
+  std::map<std::string, std::string> owner;
+  for (const ModelConfig& model : config.models) {
+    std::vector<std::string> names = model.aliases;
+    names.push_back(model.name);
+    for (const std::string& name : names) {
+      if (name.empty()) return invalid_argument(fmt::format("models[{}]: a name or alias is empty", model.name));
+      const auto [found, fresh] = owner.emplace(name, model.name);
+      if (!fresh) {
+        return invalid_argument(
+            fmt::format("models[{}]: the name \"{}\" already belongs to {}", model.name, name, found->second));
+      }
+    }
+  }
+  if (!config.default_model.empty() && !owner.contains(config.default_model)) {
+    return invalid_argument(fmt::format("default_model: no model is called \"{}\"", config.default_model));
+  }
+  return {};
+}
+
+Status check_exposure(std::string_view field, const std::string& text, const AuthConfig& auth) {
+  const Result<SocketAddress> address = parse_socket_address(text);
+  if (!address.ok() || is_loopback(*address) || !auth.keys.empty()) return {};
+  if (auth.insecure_no_auth) return {};
+  return invalid_argument(
+      fmt::format("{}: {} can be reached from other machines and there are no keys. Set auth.keys (`warmpath keys add "
+                  "NAME` makes one), listen on 127.0.0.1, or set auth.insecure_no_auth (--insecure-no-auth)",
+                  field, text));
+}
+
+}  // namespace
+
+const StructSchema<GatewayConfig>& gateway_schema() {
+  static const StructSchema<GatewayConfig> kSchema = [] {
+    StructSchema<GatewayConfig> schema("The configuration of `warmpath gateway`.");
+    schema
+        .field("listen", &GatewayConfig::listen, {.doc = "HOST:PORT for clients. Other than loopback needs auth.keys."})
+        .field("threads", &GatewayConfig::threads, {.doc = "I/O threads; 0 for one per core.", .min = 0, .max = 256})
+        .field("default_model", &GatewayConfig::default_model,
+               {.doc = "Serves requests that name no model.", .default_note = "the first model"})
+        .section("admin", &GatewayConfig::admin, admin_schema())
+        .section("auth", &GatewayConfig::auth, auth_schema())
+        .section("limits", &GatewayConfig::limits, limits_schema())
+        .section("log", &GatewayConfig::log, log_schema())
+        .section("index", &GatewayConfig::index, index_schema())
+        .list("models", &GatewayConfig::models, model_schema(),
+              {.doc = "What is served.", .required = true, .min_items = 1, .max_items = 256, .item_key = "name"});
+    schema.check([](const GatewayConfig& config, CheckContext& context) {
+      const Status status = check_gateway_config(config);
+      if (!status.ok()) context.error("", status.message());
+    });
+    return schema;
+  }();
+  return kSchema;
+}
+
+Result<SocketAddress> parse_socket_address(std::string_view text) {
+  const auto wrong = [&] {
+    return invalid_argument(fmt::format("\"{}\" is no HOST:PORT (such as 127.0.0.1:8080 or [::1]:8080)", text));
+  };
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return wrong();
+  SocketAddress address;
+  std::string_view host = text.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return wrong();
+  }
+  const std::string_view port = text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (host.empty() || error != std::errc() || end != port.data() + port.size()) return wrong();
+  address.host = host;
+  return address;
+}
+
+bool is_loopback(const SocketAddress& address) {
+  const bool is_127 =
+      address.host.starts_with("127.") && address.host.find_first_not_of("0123456789.") == std::string::npos;
+  return is_127 || address.host == "::1" || address.host == "localhost";
+}
+
+Status check_gateway_config(const GatewayConfig& config) {
+  WARMPATH_RETURN_IF_ERROR(check_address("listen", config.listen));
+  if (!config.admin.listen.empty()) WARMPATH_RETURN_IF_ERROR(check_address("admin", config.admin.listen));
+  WARMPATH_RETURN_IF_ERROR(check_exposure("listen", config.listen, config.auth));
+  if (!config.admin.listen.empty()) {
+    WARMPATH_RETURN_IF_ERROR(check_exposure("admin", config.admin.listen, config.auth));
+  }
+  return check_names(config);
+}
+
+}  // namespace warmpath

@@ -1,0 +1,267 @@
+#include "router/dispatch.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "base/log.h"
+#include "router/salt_file.h"
+
+namespace warmpath {
+
+namespace {
+
+constexpr double kRoomEveryS = 0.1;  // a prompt that waits for room asks this often
+
+// Unique among all gateways that may talk to one replica.
+std::string fresh_call_id() {
+  static const std::string kPrefix = bytes_to_hex(random_bytes(6));
+  static std::atomic<uint64_t> counter{0};
+  return fmt::format("{}-{}", kPrefix, counter.fetch_add(1, std::memory_order_relaxed));
+}
+
+double unix_now_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+// Collects an upstream's messages and carries them to the I/O thread, many at a time when they come fast. Also keeps
+// the replica's books, so that they are right even if the I/O thread is gone.
+class Dispatch::Relay final : public GenerateListener, public std::enable_shared_from_this<Relay> {
+ public:
+  Relay(std::shared_ptr<Dispatch> owner, std::shared_ptr<HttpExchange> exchange, std::shared_ptr<Replica> replica,
+        LoadShare share, int attempt)
+      : owner_(std::move(owner)),
+        exchange_(std::move(exchange)),
+        replica_(std::move(replica)),
+        share_(share),
+        attempt_(attempt) {
+    replica_->book_sent(share_);
+  }
+
+  void on_update(GenerateUpdate update) override {
+    if (!share_.started && (update.start || !update.tokens.empty())) replica_->book_started(share_);
+    const std::lock_guard lock(mutex_);
+    updates_.push_back(std::move(update));
+    wake();
+  }
+
+  void on_done(Status status) override {
+    replica_->book_finished(share_);
+    const std::lock_guard lock(mutex_);
+    done_ = std::move(status);
+    wake();
+  }
+
+ private:
+  // REQUIRES mutex_.
+  void wake() {
+    if (posted_) return;
+    posted_ = true;
+    exchange_->post([self = shared_from_this()] { self->deliver(); });
+  }
+
+  void deliver() {
+    std::vector<GenerateUpdate> updates;
+    std::optional<Status> done;
+    {
+      const std::lock_guard lock(mutex_);
+      posted_ = false;
+      updates.swap(updates_);
+      done = done_;
+    }
+    owner_->on_relayed(attempt_, std::move(updates), done);
+  }
+
+  const std::shared_ptr<Dispatch> owner_;
+  const std::shared_ptr<HttpExchange> exchange_;
+  const std::shared_ptr<Replica> replica_;
+  LoadShare share_;  // one upstream call at a time touches it
+  const int attempt_;
+
+  std::mutex mutex_;
+  std::vector<GenerateUpdate> updates_;
+  std::optional<Status> done_;
+  bool posted_ = false;
+};
+
+Dispatch::Dispatch(Services& services, std::shared_ptr<HttpExchange> exchange,
+                   std::shared_ptr<DispatchListener> listener, DispatchJob job)
+    : services_(services), exchange_(std::move(exchange)), listener_(std::move(listener)), job_(std::move(job)) {
+  receipt_.request_id = job_.request_id;
+  receipt_.tenant = job_.tenant;
+  receipt_.model = job_.model->name();
+  receipt_.prompt = job_.prompt_number;
+  receipt_.prompt_tokens = static_cast<int64_t>(job_.request.prompt.size());
+  receipt_.at_s = unix_now_s();
+}
+
+double Dispatch::since_arrival_s() const {
+  return static_cast<double>(services_.clock.now_ns() - job_.arrived_ns) * 1e-9;
+}
+
+void Dispatch::start() { attempt(); }
+
+void Dispatch::attempt() {
+  if (attempts_ >= services_.settings()->limits.max_attempts && !some_full_) {
+    finish(last_failure_);
+    return;
+  }
+  Route route = job_.model->route({.chain = job_.chain, .view = job_.view, .avoid = tried_});
+  describe_route(route, receipt_);
+  if (route.replica) {
+    send(std::move(route));
+  } else {
+    nobody();
+  }
+}
+
+void Dispatch::send(Route route) {
+  ++attempts_;
+  receipt_.attempt = attempts_;
+  replica_ = route.replica;
+  trust_ = route.candidates[route.decision.candidate].trust;
+  tried_.push_back(replica_);
+  if (waiting_) {
+    waiting_ = false;
+    services_.waiting.fetch_sub(1);
+    services_.metrics.requests_waiting(-1);
+  }
+  job_.request.request_id = fresh_call_id();
+  if (job_.deadline_ns != 0) {
+    job_.request.deadline_s = std::max(static_cast<double>(job_.deadline_ns - services_.clock.now_ns()) * 1e-9, 0.001);
+  }
+  const LoadShare share{.sequences = job_.request.sampling.n,
+                        .uncached_tokens = receipt_.prompt_tokens - receipt_.predicted_tokens};
+  auto relay = std::make_shared<Relay>(shared_from_this(), exchange_, replica_, share, attempts_);
+  call_ = replica_->upstream().generate(job_.request, std::move(relay));
+}
+
+void Dispatch::nobody() {
+  if (some_full_) {
+    wait_for_room();
+    return;
+  }
+  if (last_failure_.ok()) {
+    last_failure_ = unavailable(fmt::format("No replica of '{}' is ready", job_.model->name()));
+  }
+  finish(last_failure_);
+}
+
+void Dispatch::wait_for_room() {
+  const std::shared_ptr<const LiveSettings> settings = services_.settings();
+  const MonotonicNs now = services_.clock.now_ns();
+  if (!waiting_) {
+    if (services_.waiting.fetch_add(1) >= settings->limits.max_waiting) {
+      services_.waiting.fetch_sub(1);
+      finish(resource_exhausted(
+          fmt::format("Every replica of '{}' is full, and so is the waiting room", job_.model->name())));
+      return;
+    }
+    waiting_ = true;
+    services_.metrics.requests_waiting(1);
+    if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
+  }
+  if (static_cast<double>(now - waiting_since_ns_) * 1e-9 >= settings->limits.queue_wait_s) {
+    finish(resource_exhausted(fmt::format("Every replica of '{}' has been full for {} s", job_.model->name(),
+                                          settings->limits.queue_wait_s)));
+    return;
+  }
+  tried_.clear();
+  some_full_ = false;
+  attempts_ = 0;
+  exchange_->post_after(kRoomEveryS, [self = shared_from_this()] {
+    if (self->listener_) self->attempt();
+  });
+}
+
+void Dispatch::on_relayed(int attempt, std::vector<GenerateUpdate> updates, const std::optional<Status>& done) {
+  if (!listener_ || attempt != attempts_ || !call_) return;
+  for (GenerateUpdate& update : updates) {
+    take_update(update);
+    if (!listener_) return;  // cancelled by what it was told
+  }
+  if (!done) return;
+  call_ = nullptr;
+  if (done->ok()) {
+    finish({});
+  } else {
+    on_failed(*done);
+  }
+}
+
+void Dispatch::take_update(GenerateUpdate& update) {
+  if (update.start) {
+    receipt_.delivered_tokens = update.start->cached_tokens();
+    receipt_.queue_s = update.start->queue_s;
+    receipt_.prefill_s = update.start->prefill_s;
+    receipt_.first_token_s = since_arrival_s();
+  }
+  for (const ChoiceFinish& finished : update.finished) receipt_.completion_tokens += finished.completion_tokens;
+  if (update.timings) {
+    job_.model->learn(replica_->index_id(), *update.timings, receipt_.delivered_tokens,
+                      receipt_.completion_tokens / job_.request.sampling.n);
+  }
+  listener_->on_update(job_.prompt_number, update);
+}
+
+void Dispatch::on_failed(const Status& status) {
+  last_failure_ = status;
+  const bool elsewhere = status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kResourceExhausted;
+  if (status.code() == StatusCode::kUnavailable) services_.fleet.report_unreachable(replica_, status.message());
+  if (!elsewhere || !listener_->take_back(job_.prompt_number)) {
+    finish(status);
+    return;
+  }
+  if (status.code() == StatusCode::kResourceExhausted) {
+    some_full_ = true;  // no failure: it is asked again after the others, and after a pause
+  } else {
+    log_warn("failover", {{"request", job_.request_id},
+                          {"model", job_.model->name()},
+                          {"replica", replica_->name()},
+                          {"why", status.message()}});
+    close_receipt(status);
+    services_.metrics.failover(job_.model->name());
+  }
+  receipt_.delivered_tokens = 0;
+  receipt_.completion_tokens = 0;
+  receipt_.first_token_s = 0;
+  attempt();
+}
+
+void Dispatch::finish(const Status& status) {
+  if (waiting_) {
+    waiting_ = false;
+    services_.waiting.fetch_sub(1);
+    services_.metrics.requests_waiting(-1);
+  }
+  close_receipt(status);
+  const std::shared_ptr<DispatchListener> listener = std::move(listener_);
+  listener_ = nullptr;
+  if (listener) listener->on_finished(job_.prompt_number, status);
+}
+
+void Dispatch::close_receipt(const Status& status) {
+  receipt_.outcome = status_code_name(status.code());
+  receipt_.total_s = since_arrival_s();
+  if (status.ok()) receipt_.loss = explain_loss(receipt_, trust_);
+  services_.metrics.prompt_done(receipt_);
+  services_.receipts.add(receipt_);
+}
+
+void Dispatch::cancel() {
+  if (!listener_) return;
+  if (call_) call_->cancel();
+  call_ = nullptr;
+  listener_ = nullptr;
+  if (waiting_) {
+    waiting_ = false;
+    services_.waiting.fetch_sub(1);
+    services_.metrics.requests_waiting(-1);
+  }
+  close_receipt({StatusCode::kCancelled, ""});
+}
+
+}  // namespace warmpath

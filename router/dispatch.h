@@ -1,0 +1,87 @@
+// Dispatch: one prompt on its way: a replica is chosen, the prompt sent, the answer followed; if the replica fails
+// before anything of the answer was used, another one is tried; if every replica is full, the prompt waits.
+//
+// Thread safety: all methods and all calls to the listener on the exchange's I/O thread. Upstream threads only reach
+// the relay inside, which carries their messages over.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proto/generate.h"
+#include "router/http.h"
+#include "router/receipt.h"
+#include "router/services.h"
+
+namespace warmpath {
+
+class DispatchListener {
+ public:
+  virtual ~DispatchListener() = default;
+  virtual void on_update(int prompt, GenerateUpdate& update) = 0;
+  // The replica failed. True if all that came for this prompt can be taken back (nothing of it was shown), and has
+  // been.
+  virtual bool take_back(int prompt) = 0;
+  // The last call: ok, or why there will be no (more) answer. Not after cancel().
+  virtual void on_finished(int prompt, const Status& status) = 0;
+};
+
+struct DispatchJob {
+  std::shared_ptr<ServedModel> model;
+  int prompt_number = 0;
+  GenerateRequest request;  // request_id and deadline_s are set here
+  std::vector<Hash128> chain;
+  RequestView view;
+  MonotonicNs arrived_ns = 0;
+  MonotonicNs deadline_ns = 0;  // 0 = none
+  // For the receipt.
+  std::string request_id;
+  std::string tenant;
+};
+
+class Dispatch : public std::enable_shared_from_this<Dispatch> {
+ public:
+  Dispatch(Services& services, std::shared_ptr<HttpExchange> exchange, std::shared_ptr<DispatchListener> listener,
+           DispatchJob job);
+
+  void start();
+  // The client has left, or nobody wants the answer any more: the replica's slot is freed. No further listener calls.
+  void cancel();
+
+  // The latest decision, for headers and the access log.
+  const Receipt& receipt() const { return receipt_; }
+  Trust trust() const { return trust_; }
+  int attempts() const { return attempts_; }
+
+ private:
+  class Relay;
+
+  void attempt();
+  void send(Route route);
+  void nobody();
+  void wait_for_room();
+  void on_relayed(int attempt, std::vector<GenerateUpdate> updates, const std::optional<Status>& done);
+  void take_update(GenerateUpdate& update);
+  void on_failed(const Status& status);
+  void finish(const Status& status);
+  void close_receipt(const Status& status);
+  double since_arrival_s() const;
+
+  Services& services_;
+  const std::shared_ptr<HttpExchange> exchange_;
+  std::shared_ptr<DispatchListener> listener_;  // null once finished
+  DispatchJob job_;
+  Receipt receipt_;
+  Trust trust_ = Trust::kPredicted;
+  int attempts_ = 0;
+  std::shared_ptr<Replica> replica_;
+  std::shared_ptr<UpstreamCall> call_;
+  std::vector<std::shared_ptr<Replica>> tried_;
+  bool some_full_ = false;  // one of `tried_` refused for want of room
+  bool waiting_ = false;
+  MonotonicNs waiting_since_ns_ = 0;
+  Status last_failure_;
+};
+
+}  // namespace warmpath

@@ -1,0 +1,149 @@
+#include "router/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include "router/fleet.h"
+
+namespace warmpath {
+
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+const Histogram::BucketBoundaries kSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+                                              1,     2.5,    5,     10,   25,    50,   100, 250};
+
+double count(int64_t number) { return static_cast<double>(number); }
+
+}  // namespace
+
+struct Metrics::Parts {
+  prometheus::Registry registry;
+
+  Family<Counter>& counter(const char* name, const char* help) {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+  }
+  Family<Gauge>& gauge(const char* name, const char* help) {
+    return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+  }
+  Family<Histogram>& histogram(const char* name, const char* help) {
+    return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+  }
+
+  Family<Counter>& requests = counter("warmpath_requests_total", "Completions answered, by HTTP status.");
+  Family<Histogram>& request_seconds = histogram("warmpath_request_seconds", "Arrival to last byte.");
+  Family<Histogram>& first_token_seconds = histogram("warmpath_first_token_seconds", "Arrival to first token.");
+  Family<Histogram>& decide_seconds = histogram("warmpath_decide_seconds", "Looking up the index and deciding.");
+  Family<Counter>& prompt_tokens = counter("warmpath_prompt_tokens_total", "Prompt tokens of answered prompts.");
+  Family<Counter>& delivered = counter("warmpath_delivered_cached_tokens_total",
+                                       "Prompt tokens whose KV the replica found, by its own account.");
+  Family<Counter>& predicted =
+      counter("warmpath_predicted_cached_tokens_total", "Prompt tokens the index expected the chosen replica to hold.");
+  Family<Counter>& best =
+      counter("warmpath_best_cached_tokens_total", "Prompt tokens held by the replica that held most, chosen or not.");
+  Family<Counter>& lost = counter("warmpath_lost_cached_tokens_total", "Best less delivered, by reason.");
+  Family<Counter>& completion_tokens = counter("warmpath_completion_tokens_total", "Tokens generated.");
+  Family<Counter>& routed = counter("warmpath_routed_total", "Prompts sent to a replica, by outcome.");
+  Family<Counter>& failovers = counter("warmpath_failovers_total", "Prompts sent again to another replica.");
+  Family<Counter>& gone = counter("warmpath_client_gone_total", "Clients that left before their answer was complete.");
+  Family<Counter>& aborted = counter("warmpath_streams_aborted_total", "Streams cut because their replica failed.");
+  Family<Counter>& refusals = counter("warmpath_refused_total", "Requests refused before a replica was asked.");
+  Gauge& in_progress = gauge("warmpath_requests_in_progress", "Completions in progress.").Add({});
+  Gauge& waiting = gauge("warmpath_requests_waiting", "Of those, waiting because every replica is full.").Add({});
+
+  Family<Gauge>& replica_up = gauge("warmpath_replica_ready", "1 when the replica takes requests.");
+  Family<Gauge>& replica_exact = gauge("warmpath_replica_exact", "1 when the index knows exactly what it holds.");
+  Family<Gauge>& replica_running = gauge("warmpath_replica_running", "Sequences that hold a slot.");
+  Family<Gauge>& replica_queued = gauge("warmpath_replica_queued", "Sequences without a slot yet.");
+  Family<Gauge>& replica_used = gauge("warmpath_replica_used_blocks", "KV blocks of running sequences.");
+  Family<Gauge>& replica_cached = gauge("warmpath_replica_cached_blocks", "KV blocks kept for reuse.");
+  Family<Gauge>& replica_resident =
+      gauge("warmpath_replica_resident_blocks", "Block copies the index believes it holds, by tier.");
+  Family<Gauge>& replica_gaps = gauge("warmpath_replica_event_gaps", "Gaps seen in its event stream.");
+  Gauge& index_bytes = gauge("warmpath_index_bytes", "Memory of the index.").Add({});
+  Gauge& index_blocks = gauge("warmpath_index_blocks", "Distinct blocks in the index.").Add({});
+  Gauge& index_evicted = gauge("warmpath_index_evicted_blocks", "Blocks the index forgot for want of memory.").Add({});
+
+  void read(const Fleet& fleet);
+};
+
+Metrics::Metrics() : parts_(std::make_unique<Parts>()) {}
+Metrics::~Metrics() = default;
+
+void Metrics::request_done(std::string_view model, std::string_view wire, int status, double seconds) {
+  const std::string name(model);
+  parts_->requests.Add({{"model", name}, {"wire", std::string(wire)}, {"status", std::to_string(status)}}).Increment();
+  parts_->request_seconds.Add({{"model", name}}, kSeconds).Observe(seconds);
+}
+
+void Metrics::prompt_done(const Receipt& receipt) {
+  const prometheus::Labels model = {{"model", receipt.model}};
+  if (!receipt.replica.empty()) {
+    parts_->routed.Add({{"model", receipt.model}, {"replica", receipt.replica}, {"outcome", receipt.outcome}})
+        .Increment();
+  }
+  parts_->decide_seconds.Add(model, kSeconds).Observe(receipt.decide_s);
+  if (receipt.outcome != "ok") return;
+  parts_->first_token_seconds.Add(model, kSeconds).Observe(receipt.first_token_s);
+  parts_->prompt_tokens.Add(model).Increment(count(receipt.prompt_tokens));
+  parts_->predicted.Add(model).Increment(count(receipt.predicted_tokens));
+  parts_->delivered.Add(model).Increment(count(receipt.delivered_tokens));
+  parts_->best.Add(model).Increment(count(receipt.best_tokens));
+  parts_->completion_tokens.Add(model).Increment(count(receipt.completion_tokens));
+  if (receipt.best_tokens > receipt.delivered_tokens) {
+    parts_->lost.Add({{"model", receipt.model}, {"reason", std::string(loss_reason_name(receipt.loss))}})
+        .Increment(count(receipt.best_tokens - receipt.delivered_tokens));
+  }
+}
+
+void Metrics::failover(std::string_view model) { parts_->failovers.Add({{"model", std::string(model)}}).Increment(); }
+void Metrics::client_gone(std::string_view model) { parts_->gone.Add({{"model", std::string(model)}}).Increment(); }
+void Metrics::stream_aborted(std::string_view model) {
+  parts_->aborted.Add({{"model", std::string(model)}}).Increment();
+}
+void Metrics::refused(std::string_view reason) { parts_->refusals.Add({{"reason", std::string(reason)}}).Increment(); }
+void Metrics::requests_in_progress(int change) { parts_->in_progress.Increment(change); }
+void Metrics::requests_waiting(int change) { parts_->waiting.Increment(change); }
+
+void Metrics::Parts::read(const Fleet& fleet) {
+  for (const auto& model : fleet.models()) {
+    for (const auto& replica : model->replicas()) {
+      const prometheus::Labels labels = {{"model", model->name()}, {"replica", replica->name()}};
+      Candidate load;
+      replica->fill(load);
+      const ReplicaStats stats = replica->stats();
+      replica_up.Add(labels).Set(replica->usable() ? 1 : 0);
+      replica_exact.Add(labels).Set(replica->trust() == Trust::kExact ? 1 : 0);
+      replica_running.Add(labels).Set(load.running);
+      replica_queued.Add(labels).Set(load.queued);
+      replica_used.Add(labels).Set(count(stats.used_blocks));
+      replica_cached.Add(labels).Set(count(stats.cached_blocks));
+      const ReplicaId id = replica->index_id();
+      const IndexReplicaView view = fleet.index().read([&](const RadixIndex& index) { return index.replica_view(id); });
+      replica_gaps.Add(labels).Set(static_cast<double>(view.gaps));
+      for (int tier = 0; tier < kTiers; ++tier) {
+        prometheus::Labels of_tier = labels;
+        of_tier["tier"] = tier_name(static_cast<Tier>(tier));
+        replica_resident.Add(of_tier).Set(static_cast<double>(view.resident_blocks[static_cast<size_t>(tier)]));
+      }
+    }
+  }
+  const IndexStats stats = fleet.index().read([](const RadixIndex& index) { return index.stats(); });
+  index_bytes.Set(static_cast<double>(stats.bytes));
+  index_blocks.Set(static_cast<double>(stats.distinct_blocks));
+  index_evicted.Set(static_cast<double>(stats.evicted_blocks));
+}
+
+std::string Metrics::text(const Fleet& fleet) {
+  parts_->read(fleet);
+  return prometheus::TextSerializer().Serialize(parts_->registry.Collect());
+}
+
+}  // namespace warmpath

@@ -1,0 +1,42 @@
+// Metrics: what the gateway counts, in Prometheus' text form (docs/metrics.md lists every name).
+//
+// Counters and histograms are bumped as things happen; gauges of replicas, the index and the HTTP server are read when
+// somebody scrapes. Labels never hold a tenant, a key or a prompt.
+// Thread safety: any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "router/receipt.h"
+
+namespace warmpath {
+
+class Fleet;
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+
+  void request_done(std::string_view model, std::string_view wire, int status, double seconds);
+  void prompt_done(const Receipt& receipt);
+  void failover(std::string_view model);
+  void client_gone(std::string_view model);
+  void stream_aborted(std::string_view model);
+  void refused(std::string_view reason);  // "unauthenticated", "too_many_requests", ...
+
+  void requests_in_progress(int change);
+  void requests_waiting(int change);
+
+  // The gauges of `fleet` are brought up to date first.
+  std::string text(const Fleet& fleet);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace warmpath

@@ -1,0 +1,82 @@
+#include "router/model_identity.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "base/hash128.h"
+#include "base/log.h"
+#include "model_file/gguf_file.h"
+
+namespace warmpath {
+
+namespace {
+
+struct TextPipeline {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
+};
+
+Result<TextPipeline> pipeline_of(const GgufFile& file) {
+  Result<Vocabulary> vocabulary = vocabulary_from_gguf(file);
+  if (!vocabulary.ok()) return vocabulary.status();
+  const std::string source = vocabulary->chat_template;
+  const std::string bos(vocabulary->text_of(vocabulary->bos));
+  const std::string eos(vocabulary->text_of(vocabulary->eos));
+  Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::create(*std::move(vocabulary));
+  if (!tokenizer.ok()) return tokenizer.status();
+  TextPipeline pipeline{*tokenizer, nullptr};
+  if (!source.empty()) {
+    auto compiled = ChatTemplate::compile(source, bos, eos);
+    if (!compiled.ok()) return compiled.status();
+    pipeline.chat_template = *compiled;
+  }
+  return pipeline;
+}
+
+Result<TextPipeline> pipeline_from_bytes(const std::string& bytes) {
+  Result<GgufFile> file = GgufFile::parse(std::as_bytes(std::span(bytes)), "the replica's tokenizer");
+  if (!file.ok()) return file.status();
+  return pipeline_of(*file);
+}
+
+Result<TextPipeline> pipeline_from_path(const std::string& path) {
+  Result<GgufFile> file = GgufFile::open(path);
+  if (!file.ok()) return file.status();
+  return pipeline_of(*file);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const ModelIdentity>> make_identity(const ReplicaDescription& description,
+                                                           const std::string& tokenizer_file,
+                                                           const std::string& own_file, size_t cache_bytes) {
+  if (hash128(tokenizer_file) != description.tokenizer_hash) {
+    return Status(StatusCode::kDataLoss, "the tokenizer that the replica sent is not the one it described");
+  }
+  Result<TextPipeline> pipeline = pipeline_from_bytes(tokenizer_file);
+  if (!pipeline.ok()) return pipeline.status();
+  if (!own_file.empty()) {
+    Result<TextPipeline> own = pipeline_from_path(own_file);
+    if (!own.ok()) return own.status();
+    if (own->tokenizer->fingerprint() != pipeline->tokenizer->fingerprint()) {
+      return failed_precondition(fmt::format("{} does not hold the replica's tokenizer", own_file));
+    }
+    pipeline = std::move(own);
+  }
+  if (pipeline->tokenizer->size() > description.vocabulary) {
+    return failed_precondition(fmt::format("the tokenizer has {} tokens, the model only {}",
+                                           pipeline->tokenizer->size(), description.vocabulary));
+  }
+  auto identity = std::make_shared<ModelIdentity>();
+  identity->description = description;
+  identity->tokenizer = pipeline->tokenizer;
+  PromptEncoder::Options options;
+  options.cache_bytes = cache_bytes / 2;
+  options.message_cache_bytes = cache_bytes / 2;
+  identity->encoder = std::make_shared<PromptEncoder>(pipeline->tokenizer, pipeline->chat_template, options);
+  identity->system_fingerprint = "fp_" + to_hex(description.fingerprint).substr(0, 16);
+  return std::shared_ptr<const ModelIdentity>(std::move(identity));
+}
+
+}  // namespace warmpath

@@ -1,0 +1,157 @@
+#include "router/prepared_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/block_chain.h"
+#include "router/wire/chat.h"
+#include "router/wire/completions.h"
+
+namespace warmpath {
+
+namespace {
+
+// Of all choices together: each is a sequence at a replica.
+constexpr size_t kMaxChoicesPerRequest = 1024;
+
+bool find_model(const Fleet& fleet, PreparedRequest& prepared, WireError& error) {
+  prepared.model = fleet.find(prepared.options.model);
+  if (!prepared.model) {
+    error = {.status = 404,
+             .message = fmt::format("The model '{}' does not exist; GET /v1/models lists those that do",
+                                    prepared.options.model),
+             .param = "model",
+             .code = "model_not_found"};
+    return false;
+  }
+  prepared.asked_model = prepared.options.model.empty() ? prepared.model->name() : prepared.options.model;
+  prepared.identity = prepared.model->identity();
+  if (!prepared.identity) {
+    error = nobody_to_serve(fmt::format("No replica of '{}' has answered yet", prepared.model->name()), 2);
+    return false;
+  }
+  return true;
+}
+
+bool encode_chat(std::string_view body, PreparedRequest& prepared, const Fleet& fleet, WireError& error) {
+  ChatRequest request;
+  if (!parse_chat(body, request, error)) return false;
+  prepared.options = std::move(request.options);
+  if (!find_model(fleet, prepared, error)) return false;
+  PromptEncoder& encoder = *prepared.identity->encoder;
+  if (encoder.chat_template() == nullptr) {
+    error = bad_request("model", fmt::format("'{}' has no chat template; use /v1/completions", prepared.asked_model));
+    return false;
+  }
+  Conversation conversation;
+  if (!read_conversation(request, encoder.messages(), conversation, error)) return false;
+  Result<EncodedPrompt> encoded = encoder.encode_conversation(conversation);
+  if (!encoded.ok()) {
+    error = from_status(encoded.status());
+    if (error.status == 400) error.param = "messages";
+    return false;
+  }
+  prepared.default_tools = encoded->default_tools;
+  prepared.prompts.emplace_back().tokens = std::move(encoded->tokens);
+  return true;
+}
+
+bool encode_completion(std::string_view body, PreparedRequest& prepared, const Fleet& fleet, WireError& error) {
+  CompletionRequest request;
+  if (!parse_completion(body, request, error)) return false;
+  prepared.options = std::move(request.options);
+  if (!find_model(fleet, prepared, error)) return false;
+  const TokenId vocabulary = prepared.identity->description.vocabulary;
+  for (CompletionPrompt& prompt : request.prompts) {
+    std::vector<TokenId>& tokens = prepared.prompts.emplace_back().tokens;
+    if (!prompt.is_tokens) {
+      tokens = prepared.identity->encoder->encode_completion(prompt.text).tokens;
+    } else {
+      tokens = std::move(prompt.tokens);
+      const TokenId largest = *std::max_element(tokens.begin(), tokens.end());
+      if (largest >= vocabulary) {
+        error = bad_request(
+            "prompt", fmt::format("'prompt' names token {}; this model has tokens 0 to {}", largest, vocabulary - 1));
+        return false;
+      }
+    }
+    if (tokens.empty()) {
+      error = bad_request("prompt", "'prompt' is empty");
+      return false;
+    }
+  }
+  return true;
+}
+
+// How many tokens may follow the prompt, or context_length_exceeded.
+bool fit_context(const PreparedRequest& prepared, PreparedPrompt& prompt, WireError& error) {
+  const std::string_view param = prepared.wire == Wire::kChat ? "messages" : "prompt";
+  const int64_t context = prepared.identity->description.context_tokens;
+  const auto size = static_cast<int64_t>(prompt.tokens.size());
+  const int64_t wanted = prepared.options.sampling.max_tokens;  // -1: as many as fit
+  if (size >= context) {
+    // The one token that every answer needs is counted, so that the second number exceeds the first.
+    error = context_overflow(param, context, size, std::max<int64_t>(wanted, 1));
+    return false;
+  }
+  const bool refuse = prepared.model->config().max_tokens_rule == MaxTokensRule::kRefuse;
+  if (refuse && wanted > 0 && size + wanted > context) {
+    error = context_overflow(param, context, size, wanted);
+    return false;
+  }
+  const int64_t room = context - size;
+  prompt.max_tokens = static_cast<int32_t>(wanted < 0 ? room : std::min(wanted, room));
+  return true;
+}
+
+// The tenant's salt alone, or followed by a caller's own, so that callers of one tenant can keep their caches apart.
+std::string salt_of(std::string_view tenant_salt, std::string_view cache_salt) {
+  std::string salt(tenant_salt);
+  if (!cache_salt.empty()) {
+    salt += '\0';
+    salt += cache_salt;
+  }
+  return salt;
+}
+
+}  // namespace
+
+std::string_view wire_name(Wire wire) { return wire == Wire::kChat ? "chat" : "completions"; }
+
+bool prepare(Wire wire, std::string_view body, std::string_view tenant_salt, const Fleet& fleet,
+             PreparedRequest& prepared, WireError& error) {
+  prepared.wire = wire;
+  const bool encoded =
+      wire == Wire::kChat ? encode_chat(body, prepared, fleet, error) : encode_completion(body, prepared, fleet, error);
+  if (!encoded) return false;
+  const Status valid = validate(prepared.options.sampling, prepared.identity->description.vocabulary);
+  if (!valid.ok()) {
+    error = from_status(valid);
+    error.param = valid.message().substr(0, valid.message().find(' '));
+    return false;
+  }
+  if (prepared.choices() > kMaxChoicesPerRequest) {
+    error = bad_request(
+        "n", fmt::format("{} prompts with 'n' {} make {} answers; at most {} are allowed", prepared.prompts.size(),
+                         prepared.options.sampling.n, prepared.choices(), kMaxChoicesPerRequest));
+    return false;
+  }
+  if (!prepared.options.sampling.stop.empty()) {
+    auto stops = StopStrings::create(prepared.options.sampling.stop);
+    if (!stops.ok()) {
+      error = bad_request("stop", stops.status().message());
+      return false;
+    }
+    prepared.stops = *std::move(stops);
+  }
+  prepared.salt = salt_of(tenant_salt, prepared.options.cache_salt);
+  const Hash128 root = chain_root(prepared.identity->description.fingerprint, prepared.salt, "");
+  for (PreparedPrompt& prompt : prepared.prompts) {
+    if (!fit_context(prepared, prompt, error)) return false;
+    prompt.chain = chain_of(root, prompt.tokens);
+  }
+  return true;
+}
+
+}  // namespace warmpath

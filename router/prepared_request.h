@@ -1,0 +1,47 @@
+// PreparedRequest: a request body taken as far as it goes without a replica: parsed, checked, rendered, tokenized, and
+// hashed into block identities (the steps adapt, render and tokenize).
+// Thread safety: prepare() may run on any thread; it takes milliseconds for a huge prompt nobody has sent before.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash128.h"
+#include "router/fleet.h"
+#include "router/wire/generation_options.h"
+#include "router/wire/wire_error.h"
+#include "text/stop_matcher.h"
+
+namespace warmpath {
+
+enum class Wire : uint8_t { kChat, kCompletions };
+std::string_view wire_name(Wire wire);
+
+struct PreparedPrompt {
+  std::vector<TokenId> tokens;  // never empty
+  std::vector<Hash128> chain;   // identities of its whole blocks
+  int32_t max_tokens = 0;       // that fit behind it
+  int64_t base_tokens = 0;      // system prompt and tools; 0 when unknown
+};
+
+struct PreparedRequest {
+  Wire wire = Wire::kChat;
+  GenerationOptions options;
+  std::string asked_model;  // as the client wrote it, or the default model's name
+  std::shared_ptr<ServedModel> model;
+  std::shared_ptr<const ModelIdentity> identity;
+  std::shared_ptr<const StopStrings> stops;
+  std::string salt;
+  std::vector<PreparedPrompt> prompts;
+  bool default_tools = false;  // tools were written by the gateway's own rendering, not by the model's template
+
+  size_t choices() const { return prompts.size() * static_cast<size_t>(options.sampling.n); }
+};
+
+// `body` is followed by at least 64 readable bytes. `tenant_salt` is the tenant's; the request's cache_salt is added.
+bool prepare(Wire wire, std::string_view body, std::string_view tenant_salt, const Fleet& fleet,
+             PreparedRequest& prepared, WireError& error);
+
+}  // namespace warmpath

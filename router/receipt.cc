@@ -1,0 +1,164 @@
+#include "router/receipt.h"
+
+#include <cmath>
+
+#include "router/wire/json_writer.h"
+
+namespace warmpath {
+
+namespace {
+
+// Milliseconds would do, but seconds are the unit everywhere; six digits keep microseconds.
+void append_seconds(std::string& out, double seconds) { append_json_number(out, std::round(seconds * 1e6) / 1e6); }
+
+class ObjectWriter {
+ public:
+  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
+  void text(std::string_view key, std::string_view value) {
+    name(key);
+    append_json_string(out_, value);
+  }
+  void number(std::string_view key, int64_t value) {
+    name(key);
+    append_json_number(out_, value);
+  }
+  void seconds(std::string_view key, double value) {
+    name(key);
+    append_seconds(out_, value);
+  }
+  void flag(std::string_view key, bool value) {
+    name(key);
+    out_ += value ? "true" : "false";
+  }
+  void name(std::string_view key) {
+    if (!first_) out_ += ',';
+    first_ = false;
+    append_json_string(out_, key);
+    out_ += ':';
+  }
+  void close() { out_ += '}'; }
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
+
+void append_candidate(std::string& out, const ReceiptCandidate& candidate) {
+  ObjectWriter object(out);
+  object.text("replica", candidate.replica);
+  object.text("trust", trust_name(candidate.trust));
+  object.flag("eligible", candidate.eligible);
+  object.number("running", candidate.running);
+  object.number("queued", candidate.queued);
+  object.number("device_tokens", candidate.device_tokens);
+  object.number("host_tokens", candidate.host_tokens);
+  object.number("disk_tokens", candidate.disk_tokens);
+  object.number("placed_tokens", candidate.placed_tokens);
+  object.name("cost");
+  ObjectWriter cost(out);
+  cost.seconds("queue_s", candidate.cost.queue_s);
+  cost.seconds("prefill_s", candidate.cost.prefill_s);
+  cost.seconds("fetch_s", candidate.cost.fetch_s);
+  cost.seconds("price_s", candidate.cost.price_s);
+  cost.seconds("decode_s", candidate.cost.decode_s);
+  cost.seconds("total", candidate.cost.total);
+  cost.close();
+  object.close();
+}
+
+}  // namespace
+
+std::string_view loss_reason_name(LossReason reason) {
+  switch (reason) {
+    case LossReason::kNone:
+      return "none";
+    case LossReason::kCold:
+      return "cold";
+    case LossReason::kOtherReplica:
+      return "other_replica";
+    case LossReason::kEvicted:
+      return "evicted";
+    case LossReason::kExpectation:
+      return "expectation";
+  }
+  return "unknown";
+}
+
+size_t Receipt::bytes() const {
+  size_t total = sizeof(Receipt) + request_id.size() + tenant.size() + model.size() + replica.size() + policy.size() +
+                 reason.size() + outcome.size();
+  for (const ReceiptCandidate& candidate : candidates) total += sizeof candidate + candidate.replica.size();
+  return total;
+}
+
+void describe_route(const Route& route, Receipt& receipt) {
+  receipt.policy = route.policy;
+  receipt.reason = route.decision.reason;
+  receipt.replica = route.replica ? route.replica->name() : "";
+  receipt.predicted_tokens = route.predicted_tokens;
+  receipt.best_tokens = route.best_tokens;
+  receipt.decide_s = route.decide_s;
+  receipt.candidates.clear();
+  receipt.candidates.reserve(route.candidates.size());
+  for (size_t n = 0; n < route.candidates.size(); ++n) {
+    const Candidate& from = route.candidates[n];
+    ReceiptCandidate& to = receipt.candidates.emplace_back();
+    to.replica = route.replicas[n]->name();
+    to.trust = from.trust;
+    to.running = from.running;
+    to.queued = from.queued;
+    to.device_tokens = from.device_tokens;
+    to.host_tokens = from.host_tokens;
+    to.disk_tokens = from.disk_tokens;
+    to.placed_tokens = from.placed_tokens;
+    if (n < route.decision.costs.size()) to.cost = route.decision.costs[n];
+    to.eligible = from.healthy && !from.draining;
+  }
+}
+
+LossReason explain_loss(const Receipt& receipt, Trust trust) {
+  if (receipt.best_tokens == 0 && receipt.delivered_tokens == 0) return LossReason::kCold;
+  if (receipt.delivered_tokens >= receipt.best_tokens) return LossReason::kNone;
+  if (receipt.delivered_tokens >= receipt.predicted_tokens) return LossReason::kOtherReplica;
+  for (const ReceiptCandidate& candidate : receipt.candidates) {
+    if (candidate.replica == receipt.replica && candidate.placed_tokens > 0) return LossReason::kExpectation;
+  }
+  return trust == Trust::kExact ? LossReason::kEvicted : LossReason::kExpectation;
+}
+
+std::string receipt_json(const Receipt& receipt) {
+  std::string out;
+  ObjectWriter object(out);
+  object.text("request_id", receipt.request_id);
+  object.seconds("at", receipt.at_s);
+  object.text("tenant", receipt.tenant);
+  object.text("model", receipt.model);
+  object.text("replica", receipt.replica);
+  object.text("policy", receipt.policy);
+  object.text("reason", receipt.reason);
+  object.number("attempt", receipt.attempt);
+  object.number("prompt", receipt.prompt);
+  object.text("outcome", receipt.outcome);
+  object.number("prompt_tokens", receipt.prompt_tokens);
+  object.number("predicted_cached_tokens", receipt.predicted_tokens);
+  object.number("delivered_cached_tokens", receipt.delivered_tokens);
+  object.number("best_cached_tokens", receipt.best_tokens);
+  object.text("lost", loss_reason_name(receipt.loss));
+  object.number("completion_tokens", receipt.completion_tokens);
+  object.seconds("decide_s", receipt.decide_s);
+  object.seconds("queue_s", receipt.queue_s);
+  object.seconds("prefill_s", receipt.prefill_s);
+  object.seconds("first_token_s", receipt.first_token_s);
+  object.seconds("total_s", receipt.total_s);
+  object.name("candidates");
+  out += '[';
+  for (size_t n = 0; n < receipt.candidates.size(); ++n) {
+    if (n > 0) out += ',';
+    append_candidate(out, receipt.candidates[n]);
+  }
+  out += ']';
+  object.close();
+  return out;
+}
+
+}  // namespace warmpath

@@ -1,0 +1,82 @@
+// ServedModel: one model of the configuration: its replicas, its policy, what it has learnt, and the choice of a
+// replica for a prompt (locate and decide). Thread safety: any thread. What a reload changes is swapped whole; requests
+// in progress keep what they began with.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "policies/policy.h"
+#include "policies/rate_model.h"
+#include "router/config.h"
+#include "router/model_identity.h"
+#include "router/replica.h"
+#include "router/shared_index.h"
+
+namespace warmpath {
+
+using ReplicaList = std::vector<std::shared_ptr<Replica>>;
+
+struct RouteQuery {
+  std::span<const Hash128> chain;
+  RequestView view;
+  std::span<const std::shared_ptr<Replica>> avoid;  // tried already
+};
+
+// One decision, as the receipt tells it.
+struct Route {
+  std::shared_ptr<Replica> replica;  // null: nobody can take it
+  ReplicaList replicas;              // the candidates', in their order
+  std::vector<Candidate> candidates;
+  Decision decision;
+  std::string_view policy;
+  int64_t predicted_tokens = 0;  // cached prompt tokens at the chosen replica
+  int64_t best_tokens = 0;       // at the replica that has most of the prompt
+  double decide_s = 0;           // locate and decide
+};
+
+class ServedModel {
+ public:
+  ServedModel(ModelConfig config, std::shared_ptr<SharedIndex> index, double placement_s, const Clock& clock);
+
+  const std::string& name() const { return name_; }
+  ModelConfig config() const;
+  ReplicaList replicas() const;
+  bool usable() const;  // some replica could take a request now
+
+  // Null until a replica has answered.
+  std::shared_ptr<const ModelIdentity> identity() const;
+
+  Route route(const RouteQuery& query);
+
+  // What a finished prompt taught.
+  void learn(ReplicaId replica, const RequestTimings& timings, int64_t cached_tokens, int64_t completion_tokens);
+  double mean_output_tokens() const { return mean_output_tokens_.load(std::memory_order_relaxed); }
+
+  // The fleet's side.
+  void set_config(const ModelConfig& config);
+  void set_replicas(ReplicaList replicas);
+  void set_identity(std::shared_ptr<const ModelIdentity> identity);
+  void forget(ReplicaId replica);
+
+ private:
+  const std::string name_;
+  const std::shared_ptr<SharedIndex> index_;
+  const double placement_s_;
+  const Clock& clock_;
+  FleetRates rates_;
+  std::atomic<double> mean_output_tokens_{200};
+
+  mutable std::mutex mutex_;
+  ModelConfig config_;
+  std::shared_ptr<Policy> policy_;
+  ReplicaList replicas_;
+  std::shared_ptr<const ModelIdentity> identity_;
+};
+
+}  // namespace warmpath
