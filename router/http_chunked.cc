@@ -32,7 +32,9 @@ class HttpChunkDecoder::Parser final : public http::basic_parser<true> {
       size_t n = put(boost::asio::buffer(bytes.data() + taken, bytes.size() - taken), ec);
       taken += n;
       if (ec == http::error::need_more) {
-        if (bytes.size() - taken > kMaxUnparsed) refusal_ = HttpRefusal::kBadChunk;
+        if (bytes.size() - taken > kMaxUnparsed || is_whole_size_line(bytes.substr(taken))) {
+          refusal_ = HttpRefusal::kBadChunk;
+        }
         break;
       }
       if (ec && refusal_ == HttpRefusal::kNone) refusal_ = HttpRefusal::kBadChunk;
@@ -43,6 +45,12 @@ class HttpChunkDecoder::Parser final : public http::basic_parser<true> {
   HttpRefusal refusal() const { return refusal_; }
 
  private:
+  // Beast looks for the end of a quoted extension value beyond its line, and would wait for it in the chunk's data.
+  static bool is_whole_size_line(std::string_view rest) {
+    if (rest.substr(0, 2) == "\r\n") rest.remove_prefix(2);  // behind the last chunk's data
+    return !rest.empty() && rest[0] != '0' && rest.find("\r\n") != rest.npos;
+  }
+
   // A size over the limit is refused before its bytes come.
   void on_chunk_header_impl(std::uint64_t size, beast::string_view, beast::error_code& ec) override {
     if (size <= limits_.max_body_bytes && body_.size() + size <= limits_.max_body_bytes) return;
