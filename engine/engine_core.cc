@@ -176,7 +176,7 @@ void EngineCore::touch(Generation& generation) {
   touched_.push_back(&generation);
 }
 
-bool EngineCore::step() {
+bool EngineCore::begin_step() {
   const MonotonicNs now = clock_.now_ns();
   pool_.advance_clock(now);
   drop_expired(now);
@@ -187,15 +187,26 @@ bool EngineCore::step() {
   }
   for (const Scheduler::Chunk& chunk : chunks) begin_chunk(chunk, now);
   ++counters_.steps;
-  const std::unique_ptr<StepHandle> handle = backend_.submit(scheduler_.plan());
-  const Result<StepResult> result = handle->wait();
+  in_flight_ = backend_.submit(scheduler_.plan());
+  return true;
+}
+
+void EngineCore::finish_step() {
+  const std::span<const Scheduler::Chunk> chunks = scheduler_.chunks();
+  const Result<StepResult> result = in_flight_->wait();
   if (result.ok()) {
     scheduler_.commit();
     postprocess(chunks, result->logits);
   } else {
     fail_step(chunks, result.status());
   }
+  in_flight_.reset();
   finish_touched(static_cast<int32_t>(chunks.size()));
+}
+
+bool EngineCore::step() {
+  if (!begin_step()) return false;
+  finish_step();
   return true;
 }
 

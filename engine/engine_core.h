@@ -1,4 +1,4 @@
-// EngineCore: the engine without its thread. step() is the loop's body: schedule -> run -> postprocess.
+// EngineCore: the engine without its thread. A step is schedule -> run -> postprocess.
 //
 // Thread safety: accept() is const and may be called from any thread; everything else belongs to one thread. Sinks are
 // called inside start(), cancel(), step() and stop(). Deterministic for a given backend, clock and order of calls.
@@ -36,7 +36,11 @@ class EngineCore {
 
   void start(std::shared_ptr<Generation> generation);
   void cancel(const std::string& request_id, const Status& why);
-  // Runs one step; false when there was nothing to do.
+  // Schedules a step and submits it to the backend; false when there is nothing to do.
+  bool begin_step();
+  // Waits for it, chooses the next tokens, tells the sinks. Between the two, only stats() may be called.
+  void finish_step();
+  // Both; false when there was nothing to do.
   bool step();
   // Cancels everything.
   void stop(const Status& why);
@@ -70,6 +74,7 @@ class EngineCore {
   Scheduler scheduler_;
   Sampler sampler_;
   std::unordered_map<std::string, std::shared_ptr<Generation>> generations_;  // by request id
+  std::unique_ptr<StepHandle> in_flight_;
   std::vector<Generation*> touched_;                                          // by this step, each once
   MonotonicNs next_deadline_ = 0;                                             // 0 = none
   int32_t queued_ = 0;

@@ -221,7 +221,10 @@ void EngineLoop::run() {
       stopping = stopping_ && inbox_.empty();
     }
     if (stopping) core_.stop({StatusCode::kCancelled, "the replica is shutting down"});
-    core_.step();
+    if (core_.begin_step()) {
+      publish_stats();  // who runs now, while it runs
+      core_.finish_step();
+    }
     heartbeat_if_due();
     publish_events();
     publish_stats();
