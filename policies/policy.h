@@ -18,12 +18,13 @@ namespace warmpath {
 // and put what they compare into `total` (requests, for least_requests); the receipt names the policy.
 struct CandidateCost {
   ReplicaId replica = 0;
-  bool eligible = false;  // healthy and not draining
-  double queue_s = 0;     // until its turn comes
-  double prefill_s = 0;   // its own uncached tokens
-  double fetch_s = 0;     // KV brought back from host and disk
-  double price_s = 0;     // what others wait because of its prefill
-  double decode_s = 0;    // its own decoding beside those that run, and what it slows them down
+  bool eligible = false;     // healthy and not draining
+  double queue_s = 0;        // until its turn comes
+  double prefill_s = 0;      // its own uncached tokens
+  double fetch_s = 0;        // KV brought back from host and disk
+  double price_s = 0;        // what others wait because of its prefill
+  double decode_s = 0;       // its own decoding beside those that run, and what it slows them down
+  double base_credit_s = 0;  // taken off: the base, as far as it should not tie a new session to a replica
   double total = 0;
 };
 

@@ -1,11 +1,18 @@
 // FleetRates: learns how fast each replica of one model works from what the engines report, and answers with Rates.
 //
-// Per replica, the times of prefills are fitted by decayed least squares in relative error, starting from the fleet's
-// median scaled to what the replica's own samples say; so one sample sets the scale and many set the shape. Samples
-// that are off by more than a factor 4 count little until they repeat. Confidence decays with time: a replica that was
-// slow an hour ago is given the fleet's median again, so nobody is starved for ever by an old measurement; a replica
-// without samples has the median too, and a fleet without samples the prior in rates.h. Thread safety: every method may
-// be called from any thread (one mutex, held for microseconds).
+// Two things are learnt apart. The *shape* (how much dearer a token gets with its context, how a step grows with its
+// batch) is the model's: it is fitted over the whole fleet's recent samples, each divided by its replica's pace. The
+// *pace* is the replica's: the median over its last samples of measured / shape. So one sample sets a replica's pace,
+// an outlier moves it little, and the shape of a replica that has only seen short prompts is known from its peers.
+//
+//   rates of r = shape * pace(r),   pace(r) = fleet^(1-w) * own^w,   w = samples / (samples + half_samples)
+//
+// where samples fade with half_life_s: a replica that was slow an hour ago is given the fleet's median pace again and
+// gets asked again (nobody is starved for ever by an old measurement), and one without samples has the median too.
+// Paces within `even` of the fleet's median count as the median, so that noise is no reason to herd. A fleet nobody has
+// measured has the prior of rates.h. Fetch rates follow the prefill's pace until engines report fetches.
+//
+// Thread safety: every method may be called from any thread (one mutex, held for microseconds).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +27,8 @@ namespace warmpath {
 
 struct RateOptions {
   double half_life_s = 300;   // of a sample's weight
-  double half_samples = 0.5;  // samples after which the replica's own scale weighs as much as the fleet's
+  double half_samples = 0.5;  // samples after which a replica's own pace weighs as much as the fleet's
+  double even = 1.15;         // paces within this factor of the fleet's median are taken for equal
 };
 
 class FleetRates {
@@ -35,7 +43,7 @@ class FleetRates {
   // Both, from an in-tree engine's report. `cached_tokens` were found in the cache.
   void observe(ReplicaId replica, const RequestTimings& timings, int64_t cached_tokens, MonotonicNs now);
 
-  // REQUIRES nothing: an unknown replica gets the fleet's median.
+  // An unknown replica gets the fleet's median.
   Rates rates_of(ReplicaId replica, MonotonicNs now) const;
   void forget(ReplicaId replica);
 

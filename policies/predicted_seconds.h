@@ -1,0 +1,53 @@
+// predicted_seconds, the default: what would this request cost on each replica, in seconds, to itself and to the
+// others?
+//
+//   cost = queue + prefill + fetch + price * prefill + decode - base credit
+//
+//   queue    the uncached tokens ahead of it, at this prompt's mean context; and if all slots are taken, the wait for
+//   one prefill  its own uncached tokens at their place in the context (rates.h) fetch    its tokens that lie on host
+//   or disk price    prefilling delays those who decode meanwhile: L seconds for each second (default L = 2) decode its
+//   own answer beside the running sequences, plus what it slows those down base     a new session is not held to a
+//   replica because that one has the base: the more sessions share the base, the less
+//            a replica that lacks it is charged, and nothing once there are more sessions than replicas. It will be
+//            needed there anyway, and computing it once serves all who follow. (SGLang, production-stack and Dynamo
+//            each piled a whole fleet's traffic onto the first replica that had the system prompt.)
+//
+// Costs within a few per cent of the lowest are a tie: then the fewest requests, the fewest sessions recently begun
+// there, the least KV resident, and chance. The decode time, which hardly depends on the choice, does not widen the
+// tie. Thread safety: as Policy says.
+#pragma once
+
+#include <mutex>
+#include <unordered_map>
+
+#include "policies/policy.h"
+#include "policies/policy_config.h"
+#include "policies/shared_bases.h"
+
+namespace warmpath {
+
+class PredictedSecondsPolicy final : public Policy {
+ public:
+  explicit PredictedSecondsPolicy(const PredictedSecondsOptions& options) : options_(options) {}
+  std::string_view name() const override { return "predicted_seconds"; }
+  Decision decide(const RequestView& request, std::span<const Candidate> candidates, Rng& rng,
+                  MonotonicNs now) override;
+  void forget(ReplicaId replica) override;
+
+ private:
+  // Sessions begun on a replica, an old one counting less: half after kBegunHalfLifeS.
+  struct Begun {
+    double count = 0;
+    MonotonicNs at_ns = 0;
+  };
+  static constexpr double kBegunHalfLifeS = 600;
+
+  static double begun_at(const Begun& begun, MonotonicNs now);
+
+  const PredictedSecondsOptions options_;
+  SharedBases bases_;
+  std::mutex mutex_;  // guards begun_
+  std::unordered_map<ReplicaId, Begun> begun_;
+};
+
+}  // namespace warmpath
