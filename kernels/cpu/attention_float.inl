@@ -39,7 +39,7 @@ inline void score_tile(const float* q, int32_t head_dim, const uint8_t* const* k
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 16
-    for (int b = 0; b < Blocks; ++b) v_store(scores + r * kAttentionSplit + 16 * b, sum[r][b]);
+    for (int b = 0; b < Blocks; ++b) v_store(scores + r * kScoreStride + 16 * b, sum[r][b]);
   }
 }
 
@@ -47,7 +47,7 @@ template <int Rows, typename Element>
 inline void scores_of(const AttentionSplit& split, int32_t row, int32_t blocks) {
   constexpr int kBlocks = kScoreTile / Rows < 1 ? 1 : kScoreTile / Rows > 4 ? 4 : kScoreTile / Rows;
   const float* q = split.q + static_cast<int64_t>(row) * split.head_dim;
-  float* scores = split.scores + static_cast<int64_t>(row) * kAttentionSplit;
+  float* scores = split.scores + static_cast<int64_t>(row) * kScoreStride;
   int32_t b = 0;
   for (; b + kBlocks <= blocks; b += kBlocks) {
     score_tile<Rows, kBlocks, Element>(q, split.head_dim, split.k + b, scores + 16 * b);
@@ -81,7 +81,7 @@ inline void soften(float* scores, int32_t valid, int32_t blocks, float* max_out,
 // out[Rows][16 * Vectors] = exponentials . values, over `tokens` tokens, from dimension `d`.
 template <int Rows, int Vectors, typename Element>
 inline void value_tile(const AttentionSplit& split, int32_t row, int32_t tokens, int32_t d) {
-  const float* p = split.scores + static_cast<int64_t>(row) * kAttentionSplit;
+  const float* p = split.scores + static_cast<int64_t>(row) * kScoreStride;
   V sum[Rows][Vectors];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
@@ -97,7 +97,7 @@ inline void value_tile(const AttentionSplit& split, int32_t row, int32_t tokens,
       for (int v = 0; v < Vectors; ++v) value[v] = load_element16(values + 16 * v);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        const V weight = v_set1(p[r * kAttentionSplit + first + t]);
+        const V weight = v_set1(p[r * kScoreStride + first + t]);
 #pragma GCC unroll 16
         for (int v = 0; v < Vectors; ++v) sum[r][v] = v_fma(weight, value[v], sum[r][v]);
       }
@@ -105,7 +105,6 @@ inline void value_tile(const AttentionSplit& split, int32_t row, int32_t tokens,
   }
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
-    if (split.valid[row + r] <= 0) continue;
 #pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v)
       v_store(split.out + (row + r) * static_cast<int64_t>(split.head_dim) + d + 16 * v, sum[r][v]);
@@ -129,7 +128,7 @@ void attend(const AttentionSplit& split, int32_t row) {
   const int32_t blocks = (tokens + 15) / 16;
   scores_of<Rows, Element>(split, row, blocks);
   for (int r = 0; r < Rows; ++r) {
-    float* scores = split.scores + static_cast<int64_t>(row + r) * kAttentionSplit;
+    float* scores = split.scores + static_cast<int64_t>(row + r) * kScoreStride;
     float max = 0;
     float sum = 0;
     if (split.valid[row + r] > 0) {

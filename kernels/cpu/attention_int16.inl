@@ -47,7 +47,7 @@ inline void int_score_tile(const AttentionSplit& split, int32_t row, int32_t blo
     for (int r = 0; r < Rows; ++r) {
       const I query = i_set_pair(q + static_cast<int64_t>(r) * dim + 2 * pair);
 #pragma GCC unroll 16
-      for (int b = 0; b < Blocks; ++b) dot[r][b] = i_dot_pairs(dot[r][b], query, key[b]);
+      for (int b = 0; b < Blocks; ++b) i_dot_pairs(dot[r][b], query, key[b]);
     }
   }
 #pragma GCC unroll 16
@@ -56,23 +56,23 @@ inline void int_score_tile(const AttentionSplit& split, int32_t row, int32_t blo
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
       const V scale = v_mul(key_scale, v_set1(split.q16_scale[row + r]));
-      v_store(split.scores + (row + r) * static_cast<int64_t>(kAttentionSplit) + 16 * (block + b),
+      v_store(split.scores + (row + r) * static_cast<int64_t>(kScoreStride) + 16 * (block + b),
               v_mul(v_from(dot[r][b]), scale));
     }
   }
 }
 
 template <int Rows>
-inline void int_scores_of(const AttentionSplit& split, int32_t row, int32_t blocks) {
+inline void int_scores_of(const AttentionSplit& split, int32_t row, int32_t first_block, int32_t end_block) {
   constexpr int kBlocks = kIntTile / Rows < 1 ? 1 : kIntTile / Rows > 4 ? 4 : kIntTile / Rows;
-  int32_t b = 0;
-  for (; b + kBlocks <= blocks; b += kBlocks) int_score_tile<Rows, kBlocks>(split, row, b, blocks);
-  for (; b < blocks; ++b) int_score_tile<Rows, 1>(split, row, b, blocks);
+  int32_t b = first_block;
+  for (; b + kBlocks <= end_block; b += kBlocks) int_score_tile<Rows, kBlocks>(split, row, b, end_block);
+  for (; b < end_block; ++b) int_score_tile<Rows, 1>(split, row, b, end_block);
 }
 
 // Turns a row's scores into integer weights, in the same memory (16 bits a token); returns what one unit is worth.
 inline float int_soften(const AttentionSplit& split, int32_t row, int32_t blocks) {
-  float* scores = split.scores + row * static_cast<int64_t>(kAttentionSplit);
+  float* scores = split.scores + row * static_cast<int64_t>(kScoreStride);
   auto* weights = reinterpret_cast<int16_t*>(scores);
   const int32_t valid = split.valid[row];
   if (valid <= 0) {
@@ -119,14 +119,14 @@ inline float int_soften(const AttentionSplit& split, int32_t row, int32_t blocks
 
 template <int Rows, int Vectors>
 inline void int_value_tile(const AttentionSplit& split, int32_t row, int32_t blocks, int32_t d, const float* unit) {
-  const auto* weights = reinterpret_cast<const int16_t*>(split.scores + row * static_cast<int64_t>(kAttentionSplit));
+  const auto* weights = reinterpret_cast<const int16_t*>(split.scores + row * static_cast<int64_t>(kScoreStride));
   I sum[Rows][Vectors];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) sum[r][v] = i_zero();
   }
-  for (int32_t b = 0; b < blocks; ++b) {
+  for (int32_t b = 0; b < blocks; ++b, weights += 16) {
     const int16_t* values = elements(split.v[b]) + 2 * d;
     for (int pair = 0; pair < 8; ++pair, values += 2 * split.head_dim) {
       I value[Vectors];
@@ -134,15 +134,14 @@ inline void int_value_tile(const AttentionSplit& split, int32_t row, int32_t blo
       for (int v = 0; v < Vectors; ++v) value[v] = i_load_pairs(values + 32 * v);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        const I weight = i_set_pair(weights + r * 2 * kAttentionSplit + 16 * b + 2 * pair);
+        const I weight = i_set_pair(weights + r * 2 * kScoreStride + 2 * pair);
 #pragma GCC unroll 16
-        for (int v = 0; v < Vectors; ++v) sum[r][v] = i_dot_pairs(sum[r][v], weight, value[v]);
+        for (int v = 0; v < Vectors; ++v) i_dot_pairs(sum[r][v], weight, value[v]);
       }
     }
   }
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
-    if (split.valid[row + r] <= 0) continue;
     float* out = split.out + (row + r) * static_cast<int64_t>(split.head_dim) + d;
 #pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) v_store(out + 16 * v, v_mul(v_from(sum[r][v]), v_set1(unit[r])));
@@ -150,23 +149,56 @@ inline void int_value_tile(const AttentionSplit& split, int32_t row, int32_t blo
 }
 
 template <int Rows>
-void int_attend(const AttentionSplit& split, int32_t row) {
+inline void int_values_of(const AttentionSplit& split, int32_t row, int32_t blocks, int32_t first, int32_t end,
+                          const float* unit) {
+  constexpr int kVectors = kIntTile / Rows >= 4 ? 4 : kIntTile / Rows >= 2 ? 2 : 1;
+  int32_t d = first;
+  for (; d + 16 * kVectors <= end; d += 16 * kVectors) int_value_tile<Rows, kVectors>(split, row, blocks, d, unit);
+  for (; d < end; d += 16) int_value_tile<Rows, 1>(split, row, blocks, d, unit);
+}
+
+inline int32_t most_tokens(const AttentionSplit& split, int32_t row, int32_t rows) {
   int32_t tokens = 0;
-  for (int r = 0; r < Rows; ++r) tokens = split.valid[row + r] > tokens ? split.valid[row + r] : tokens;
-  if (tokens <= 0) return;
-  const int32_t blocks = (tokens + 15) / 16;
-  int_scores_of<Rows>(split, row, blocks);
+  for (int32_t r = row; r < row + rows; ++r) tokens = split.valid[r] > tokens ? split.valid[r] : tokens;
+  return tokens;
+}
+
+// Few rows: one pass over the keys, one over the values.
+template <int Rows>
+void int_attend(const AttentionSplit& split, int32_t row) {
+  const int32_t blocks = (most_tokens(split, row, Rows) + 15) / 16;
+  if (blocks == 0) return;
+  int_scores_of<Rows>(split, row, 0, blocks);
   float unit[Rows];
   for (int r = 0; r < Rows; ++r) unit[r] = int_soften(split, row + r, blocks);
-  constexpr int kVectors = kIntTile / Rows >= 4 ? 4 : kIntTile / Rows >= 2 ? 2 : 1;
-  int32_t d = 0;
-  for (; d + 16 * kVectors <= split.head_dim; d += 16 * kVectors)
-    int_value_tile<Rows, kVectors>(split, row, blocks, d, unit);
-  for (; d < split.head_dim; d += 16) int_value_tile<Rows, 1>(split, row, blocks, d, unit);
+  int_values_of<Rows>(split, row, blocks, 0, split.head_dim, unit);
+}
+
+// Many rows: four K planes, or a slice of the V planes, stay in L1 while all rows' tiles pass over them.
+constexpr int kGroupTiles = kIntRows >= 12 ? 2 : 24 / kIntRows;
+
+void int_attend_group(const AttentionSplit& split, int32_t row) {
+  constexpr int kGroupRows = kGroupTiles * kIntRows;
+  constexpr int kSlice = 16 * (kIntTile / kIntRows);
+  const int32_t blocks = (most_tokens(split, row, kGroupRows) + 15) / 16;
+  if (blocks == 0) return;
+  for (int32_t b = 0; b < blocks; b += 4) {
+    const int32_t end = b + 4 < blocks ? b + 4 : blocks;
+    for (int tile = 0; tile < kGroupTiles; ++tile) int_scores_of<kIntRows>(split, row + tile * kIntRows, b, end);
+  }
+  float unit[kGroupRows];
+  for (int r = 0; r < kGroupRows; ++r) unit[r] = int_soften(split, row + r, blocks);
+  for (int32_t d = 0; d < split.head_dim; d += kSlice) {
+    const int32_t end = d + kSlice < split.head_dim ? d + kSlice : split.head_dim;
+    for (int tile = 0; tile < kGroupTiles; ++tile) {
+      int_values_of<kIntRows>(split, row + tile * kIntRows, blocks, d, end, unit + tile * kIntRows);
+    }
+  }
 }
 
 void attention_int16(const AttentionSplit& split) {
   int32_t row = 0;
+  for (; row + kGroupTiles * kIntRows <= split.rows; row += kGroupTiles * kIntRows) int_attend_group(split, row);
   for (; row + kIntRows <= split.rows; row += kIntRows) int_attend<kIntRows>(split, row);
   for (; row + 3 <= split.rows; row += 3) int_attend<3>(split, row);
   for (; row < split.rows; ++row) int_attend<1>(split, row);

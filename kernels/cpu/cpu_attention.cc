@@ -16,6 +16,7 @@ namespace {
 
 constexpr int32_t kTaskRows = 48;
 constexpr float kLog2E = 1.44269504088896341f;
+static_assert(kScoreStride >= kAttentionSplit);
 constexpr int32_t kSplitBlocks = kAttentionSplit / KvLayout::kTokens;
 
 // The partial softmax state of some rows.
@@ -70,7 +71,7 @@ void CpuOps::attention(const AttentionArgs& args) {
 
   // Of one thread: queries, scores, the merged state, the next split's state.
   const size_t partial_floats = PartialState::floats(tile_rows, dim);
-  const size_t score_floats = static_cast<size_t>(tile_rows) * (dim + kAttentionSplit);
+  const size_t score_floats = static_cast<size_t>(tile_rows) * (dim + kScoreStride);
   const size_t thread_floats = score_floats + 2 * partial_floats;
   float* partials = parallel_splits
                         ? scratch_->partials.reserve((tasks.size() - static_cast<size_t>(whole)) * partial_floats)

@@ -40,6 +40,9 @@ struct PanelProduct {
   bool accumulate = false;
 };
 
+// Floats between the rows of a split's scores: not a power of two, or the rows would compete for the same cache sets.
+inline constexpr int32_t kScoreStride = 256 + 16;
+
 // Queries of one kv head against up to kAttentionSplit tokens. Scores are in base 2: q holds q * scale * log2(e).
 struct AttentionSplit {
   const float* q = nullptr;          // [rows][head_dim]; unused with kInt16
@@ -51,8 +54,8 @@ struct AttentionSplit {
   KvType type = KvType::kF16;
   const uint8_t* const* k = nullptr;  // [blocks] K planes
   const uint8_t* const* v = nullptr;  // [blocks] V planes
-  float* scores = nullptr;            // scratch, [rows][kAttentionSplit]
-  // Out: the softmax's partial state. A row with valid == 0 is left alone.
+  float* scores = nullptr;            // scratch, [rows][kScoreStride]
+  // Out: the softmax's partial state. A row with valid == 0 has none: unspecified.
   float* out = nullptr;  // [rows][head_dim], sum of 2^(s - max) * v
   float* max = nullptr;  // [rows]
   float* sum = nullptr;  // [rows], sum of 2^(s - max)

@@ -46,6 +46,9 @@ inline __m256i broadcast4(const int8_t* p) {
 
 inline V to_floats(__m256i a, __m256i b) { return {_mm256_cvtepi32_ps(a), _mm256_cvtepi32_ps(b)}; }
 
+// In assembly because g++ 12 otherwise reorders the sums and keeps every product on the stack.
+inline void add_halves(__m256i& sum, __m256i x) { asm("vpaddw %1, %0, %0" : "+x"(sum) : "x"(x)); }
+
 template <int Rows>
 inline void q4_tile(const PanelProduct& product, int32_t panel, int32_t row) {
   const int32_t blocks = product.columns / 32;
@@ -71,16 +74,16 @@ inline void q4_tile(const PanelProduct& product, int32_t panel, int32_t row) {
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
         const __m256i four = broadcast4(x + static_cast<int64_t>(r) * product.columns + 4 * group);
-        dot[r][0] = _mm256_add_epi16(dot[r][0], _mm256_maddubs_epi16(a_low, four));
-        dot[r][1] = _mm256_add_epi16(dot[r][1], _mm256_maddubs_epi16(b_low, four));
+        add_halves(dot[r][0], _mm256_maddubs_epi16(a_low, four));
+        add_halves(dot[r][1], _mm256_maddubs_epi16(b_low, four));
       }
       const __m256i a_high = _mm256_and_si256(_mm256_srli_epi16(a, 4), low_nibbles);
       const __m256i b_high = _mm256_and_si256(_mm256_srli_epi16(b, 4), low_nibbles);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
         const __m256i four = broadcast4(x + static_cast<int64_t>(r) * product.columns + 4 * group + 16);
-        dot[r][0] = _mm256_add_epi16(dot[r][0], _mm256_maddubs_epi16(a_high, four));
-        dot[r][1] = _mm256_add_epi16(dot[r][1], _mm256_maddubs_epi16(b_high, four));
+        add_halves(dot[r][0], _mm256_maddubs_epi16(a_high, four));
+        add_halves(dot[r][1], _mm256_maddubs_epi16(b_high, four));
       }
     }
     const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(bytes));
@@ -125,8 +128,8 @@ inline void q8_tile(const PanelProduct& product, int32_t panel, int32_t row) {
         const __m256i four = broadcast4(x + static_cast<int64_t>(r) * product.columns + 4 * step);
         const __m256i a_pairs = _mm256_maddubs_epi16(a_abs, _mm256_sign_epi8(four, a));
         const __m256i b_pairs = _mm256_maddubs_epi16(b_abs, _mm256_sign_epi8(four, b));
-        dot[r][0] = _mm256_add_epi32(dot[r][0], _mm256_madd_epi16(a_pairs, ones));
-        dot[r][1] = _mm256_add_epi32(dot[r][1], _mm256_madd_epi16(b_pairs, ones));
+        add_words(dot[r][0], _mm256_madd_epi16(a_pairs, ones));
+        add_words(dot[r][1], _mm256_madd_epi16(b_pairs, ones));
       }
     }
     const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(scales) + 16 * block);

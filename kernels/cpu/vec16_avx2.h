@@ -123,8 +123,11 @@ inline I i_set_pair(const int16_t* p) {
   const __m256i r = _mm256_set1_epi32(pair);
   return {r, r};
 }
-inline I i_dot_pairs(I sum, I x, I y) {
-  return {_mm256_add_epi32(sum.a, _mm256_madd_epi16(x.a, y.a)), _mm256_add_epi32(sum.b, _mm256_madd_epi16(x.b, y.b))};
+// In assembly because g++ 12 otherwise copies every sum each round.
+inline void add_words(__m256i& sum, __m256i x) { asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(x)); }
+inline void i_dot_pairs(I& sum, I x, I y) {
+  add_words(sum.a, _mm256_madd_epi16(x.a, y.a));
+  add_words(sum.b, _mm256_madd_epi16(x.b, y.b));
 }
 inline V v_from(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
 inline void v_prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }

@@ -163,14 +163,13 @@ inline I i_set_pair(const int16_t* p) {
   WARMPATH_LANES memcpy(&r.lane[i], p, sizeof r.lane[i]);
   return r;
 }
-// sum + a.first * b.first + a.second * b.second
-inline I i_dot_pairs(I sum, I a, I b) {
+// sum += a.first * b.first + a.second * b.second
+inline void i_dot_pairs(I& sum, I a, I b) {
   WARMPATH_LANES {
     const auto first = [](int32_t pair) { return static_cast<int32_t>(static_cast<int16_t>(pair)); };
     const auto second = [](int32_t pair) { return pair >> 16; };
     sum.lane[i] += first(a.lane[i]) * first(b.lane[i]) + second(a.lane[i]) * second(b.lane[i]);
   }
-  return sum;
 }
 inline V v_from(I a) {
   V r;
