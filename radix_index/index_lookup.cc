@@ -38,10 +38,8 @@ void RadixIndex::Impl::extend(IndexMatch& match, const BlockRun& run, const Held
 }
 
 void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, IndexMatches& out) const {
-  constexpr uint32_t kNone = UINT32_MAX;
-  for (const IndexMatch& match : out.matches) out.position_of_replica[match.replica] = kNone;
   out.matches.clear();
-  if (out.position_of_replica.size() < replicas_.size()) out.position_of_replica.resize(replicas_.size(), kNone);
+  if (out.position_of_replica.size() < replicas_.size()) out.position_of_replica.resize(replicas_.size());
 
   uint32_t depth = 0;
   for (uint32_t runs_seen = 0; depth < chain.size(); ++runs_seen) {
@@ -58,8 +56,9 @@ void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, In
     size_t still_leading = 0;
     // The match of a replica that holds everything so far, or null.
     const auto current = [&](ReplicaId replica) -> IndexMatch* {
+      // A sparse set: a position counts only if the match there names the replica, so nothing needs to be reset.
       uint32_t& position = out.position_of_replica[replica];
-      if (position == kNone) {
+      if (position >= out.matches.size() || out.matches[position].replica != replica) {
         if (depth > 0) return nullptr;
         position = static_cast<uint32_t>(out.matches.size());
         out.matches.push_back({replica, {}, 0});
@@ -102,15 +101,7 @@ void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, In
     depth += length;
     if (still_leading == 0) break;
   }
-  for (size_t n = 0; n < out.matches.size();) {
-    if (out.matches[n].leading_blocks() > 0) {
-      ++n;
-      continue;
-    }
-    out.position_of_replica[out.matches[n].replica] = kNone;
-    out.matches[n] = out.matches.back();
-    out.matches.pop_back();
-  }
+  std::erase_if(out.matches, [](const IndexMatch& match) { return match.leading_blocks() == 0; });
 }
 
 }  // namespace warmpath

@@ -36,7 +36,7 @@ struct IndexMatches {
     return nullptr;
   }
 
-  // Scratch of RadixIndex::query: for each replica, where its match is, or UINT32_MAX.
+  // Scratch of RadixIndex::query: for each replica, where its match is if it has one.
   std::vector<uint32_t> position_of_replica;
 };
 
