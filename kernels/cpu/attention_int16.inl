@@ -63,11 +63,11 @@ inline void int_score_tile(const AttentionSplit& split, int32_t row, int32_t blo
 }
 
 template <int Rows>
-inline void int_scores_of(const AttentionSplit& split, int32_t row, int32_t first_block, int32_t end_block) {
+inline void int_scores_of(const AttentionSplit& split, int32_t row, int32_t blocks) {
   constexpr int kBlocks = kIntTile / Rows < 1 ? 1 : kIntTile / Rows > 4 ? 4 : kIntTile / Rows;
-  int32_t b = first_block;
-  for (; b + kBlocks <= end_block; b += kBlocks) int_score_tile<Rows, kBlocks>(split, row, b, end_block);
-  for (; b < end_block; ++b) int_score_tile<Rows, 1>(split, row, b, end_block);
+  int32_t b = 0;
+  for (; b + kBlocks <= blocks; b += kBlocks) int_score_tile<Rows, kBlocks>(split, row, b, blocks);
+  for (; b < blocks; ++b) int_score_tile<Rows, 1>(split, row, b, blocks);
 }
 
 // Turns a row's scores into integer weights, in the same memory (16 bits a token); returns what one unit is worth.
@@ -149,56 +149,23 @@ inline void int_value_tile(const AttentionSplit& split, int32_t row, int32_t blo
 }
 
 template <int Rows>
-inline void int_values_of(const AttentionSplit& split, int32_t row, int32_t blocks, int32_t first, int32_t end,
-                          const float* unit) {
-  constexpr int kVectors = kIntTile / Rows >= 4 ? 4 : kIntTile / Rows >= 2 ? 2 : 1;
-  int32_t d = first;
-  for (; d + 16 * kVectors <= end; d += 16 * kVectors) int_value_tile<Rows, kVectors>(split, row, blocks, d, unit);
-  for (; d < end; d += 16) int_value_tile<Rows, 1>(split, row, blocks, d, unit);
-}
-
-inline int32_t most_tokens(const AttentionSplit& split, int32_t row, int32_t rows) {
-  int32_t tokens = 0;
-  for (int32_t r = row; r < row + rows; ++r) tokens = split.valid[r] > tokens ? split.valid[r] : tokens;
-  return tokens;
-}
-
-// Few rows: one pass over the keys, one over the values.
-template <int Rows>
 void int_attend(const AttentionSplit& split, int32_t row) {
-  const int32_t blocks = (most_tokens(split, row, Rows) + 15) / 16;
-  if (blocks == 0) return;
-  int_scores_of<Rows>(split, row, 0, blocks);
+  int32_t tokens = 0;
+  for (int r = 0; r < Rows; ++r) tokens = split.valid[row + r] > tokens ? split.valid[row + r] : tokens;
+  if (tokens <= 0) return;
+  const int32_t blocks = (tokens + 15) / 16;
+  int_scores_of<Rows>(split, row, blocks);
   float unit[Rows];
   for (int r = 0; r < Rows; ++r) unit[r] = int_soften(split, row + r, blocks);
-  int_values_of<Rows>(split, row, blocks, 0, split.head_dim, unit);
-}
-
-// Many rows: four K planes, or a slice of the V planes, stay in L1 while all rows' tiles pass over them.
-constexpr int kGroupTiles = kIntRows >= 12 ? 2 : 24 / kIntRows;
-
-void int_attend_group(const AttentionSplit& split, int32_t row) {
-  constexpr int kGroupRows = kGroupTiles * kIntRows;
-  constexpr int kSlice = 16 * (kIntTile / kIntRows);
-  const int32_t blocks = (most_tokens(split, row, kGroupRows) + 15) / 16;
-  if (blocks == 0) return;
-  for (int32_t b = 0; b < blocks; b += 4) {
-    const int32_t end = b + 4 < blocks ? b + 4 : blocks;
-    for (int tile = 0; tile < kGroupTiles; ++tile) int_scores_of<kIntRows>(split, row + tile * kIntRows, b, end);
-  }
-  float unit[kGroupRows];
-  for (int r = 0; r < kGroupRows; ++r) unit[r] = int_soften(split, row + r, blocks);
-  for (int32_t d = 0; d < split.head_dim; d += kSlice) {
-    const int32_t end = d + kSlice < split.head_dim ? d + kSlice : split.head_dim;
-    for (int tile = 0; tile < kGroupTiles; ++tile) {
-      int_values_of<kIntRows>(split, row + tile * kIntRows, blocks, d, end, unit + tile * kIntRows);
-    }
-  }
+  constexpr int kVectors = kIntTile / Rows >= 4 ? 4 : kIntTile / Rows >= 2 ? 2 : 1;
+  const int32_t dim = split.head_dim;
+  int32_t d = 0;
+  for (; d + 16 * kVectors <= dim; d += 16 * kVectors) int_value_tile<Rows, kVectors>(split, row, blocks, d, unit);
+  for (; d < dim; d += 16) int_value_tile<Rows, 1>(split, row, blocks, d, unit);
 }
 
 void attention_int16(const AttentionSplit& split) {
   int32_t row = 0;
-  for (; row + kGroupTiles * kIntRows <= split.rows; row += kGroupTiles * kIntRows) int_attend_group(split, row);
   for (; row + kIntRows <= split.rows; row += kIntRows) int_attend<kIntRows>(split, row);
   for (; row + 3 <= split.rows; row += 3) int_attend<3>(split, row);
   for (; row < split.rows; ++row) int_attend<1>(split, row);
