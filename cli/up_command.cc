@@ -21,6 +21,7 @@
 #include "cli/command.h"
 #include "cli/demonstration.h"
 #include "cli/model_pull.h"
+#include "cli/ready_file.h"
 #include "cli/replica_window.h"
 #include "cli/supervisor.h"
 #include "loadtest/http_client.h"
@@ -263,13 +264,8 @@ int serve(Options options) {
   }
   print_how_to(options, "http://" + reach + ":" + std::to_string(bound_port) + "/v1", bound_admin_port, folder.path,
                replica_window(socket_of(folder.path, 0)));
-  if (!options.ready_file.empty()) {
-    const std::string temporary = options.ready_file + ".tmp";
-    std::ofstream(temporary) << bound_port << ' ' << bound_admin_port << '\n';
-    std::error_code error;
-    fs::rename(temporary, options.ready_file, error);
-    if (error) return fail(unavailable("cannot write " + options.ready_file + ": " + error.message()));
-  }
+  const Status told = write_ready_file(options.ready_file, bound_port, bound_admin_port);
+  if (!told.ok()) return fail(told);
   if (options.once) return 0;
   std::printf("\nCtrl-C stops it.\n");
   std::fflush(stdout);
