@@ -5,23 +5,16 @@
 // is a Status that names the template's line and column. Thread safety: immutable; any thread may render.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/status.h"
 #include "text/conversation.h"
+#include "text/jinja/limits.h"
 #include "text/marked_text.h"
 
 namespace warmpath {
-
-struct RenderLimits {
-  uint64_t steps = 20'000'000;              // evaluated nodes and copied values
-  size_t output_bytes = size_t{256} << 20;  // of the prompt, and of all strings built on the way
-  int depth = 100;                          // nested blocks, calls and expressions
-};
 
 // What a template can do, found by rendering small probes once at compile time.
 struct TemplateAbilities {

@@ -96,8 +96,14 @@ class Value {
 
   // Entry `key` of a dict; null when this is no dict or has no such entry.
   const Value* find(std::string_view key) const;
-  // 1 + the deepest nesting below a list or dict when it was made; 0 for everything else.
+  // 1 + the deepest nesting below a list or dict; 0 for everything else.
   int depth() const;
+  // Values reachable from this one, counting one that is reachable twice twice; saturates. Walking a value takes that
+  // many steps at most.
+  uint32_t weight() const;
+
+  // The text of a string that nobody else holds, to append to; null otherwise.
+  MarkedText* exclusive_text();
 
  private:
   explicit Value(Kind kind) : kind_(kind) {}
@@ -112,17 +118,25 @@ class Value {
   } payload_;
 };
 
+// A list that has become an item of another container may grow no more: so depth and weight stay true, and no list can
+// hold itself.
 struct ValueList : ValueNode {
   std::vector<Value> items;
   int depth = 1;
+  uint32_t weight = 1;
   bool is_tuple = false;
   bool frozen = false;  // from a request: must not change
+  bool contained = false;
+
+  // REQUIRES !frozen && !contained.
+  void append(Value item);
 };
 
 // Insertion-ordered. Lookups of string keys are O(1) beyond a few entries.
 struct ValueDict : ValueNode {
   std::vector<std::pair<Value, Value>> entries;
   int depth = 1;
+  uint32_t weight = 1;
   bool frozen = false;
 
   // Sets or replaces; a replaced entry keeps its position.

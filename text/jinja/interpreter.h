@@ -1,0 +1,101 @@
+// Interpreter: evaluates one template once. Throws TemplateError, TemplateRefusal or TemplateLimit.
+// Thread safety: one rendering, one thread; the Syntax is shared and must outlive it.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <ctime>
+#include <deque>
+#include <string_view>
+#include <vector>
+
+#include "text/jinja/ast.h"
+#include "text/jinja/limits.h"
+#include "text/jinja/objects.h"
+#include "text/marked_text.h"
+#include "text/value.h"
+
+namespace warmpath::jinja {
+
+class Interpreter {
+ public:
+  Interpreter(const Syntax& syntax, const RenderLimits& limits, const std::tm& now);
+  ~Interpreter();
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+
+  // A variable of the template; names it never mentions cost nothing.
+  void set_variable(std::string_view name, Value value);
+  MarkedText run();
+
+  // --- for built-ins
+  // Accounts for work; throws TemplateLimit when the budget is spent.
+  void charge(uint64_t steps) {
+    if (steps > steps_left_) out_of_steps();
+    steps_left_ -= steps;
+  }
+  // Checks a new value against the limits and accounts for it.
+  Value checked(Value value);
+  Value call(const Value& callable, const Arguments& arguments);
+  Value apply_filter(std::string_view name, const Value& input, const Arguments& arguments);
+  bool apply_test(std::string_view name, const Value& input, const Arguments& arguments);
+  // object.name, and object[key], with Jinja2's fallbacks from one to the other.
+  Value attribute(const Value& object, std::string_view name);
+  Value item(const Value& object, const Value& key);
+  // Namespaces may hold themselves; they are emptied when the rendering ends.
+  Value new_namespace();
+  const std::tm& now() const { return now_; }
+
+ private:
+  friend class Macro;
+  enum class Flow : uint8_t { kNormal, kBreak, kContinue };
+
+  struct Scope {
+    Scope* parent = nullptr;
+    boost::container::small_vector<std::pair<Symbol, Value>, 6> variables;
+    bool captured = false;  // a macro was defined in it: it must live on
+  };
+  class ScopeGuard;
+  class DepthGuard;
+  class Capture;
+
+  Scope* new_scope(Scope* parent);
+  void release_scope(Scope* scope);
+  void assign(Symbol symbol, Value value);
+  Value lookup(Symbol symbol);
+  void capture_scopes();
+
+  Value eval(const Expr& expr);
+  Value eval_unplaced(const Expr& expr);
+  Value eval_compare(const Expr& expr);
+  Value eval_concat(const Expr& expr);
+  Value eval_call(const Expr& expr);
+  Value eval_subscript(const Expr& expr);
+  Arguments eval_arguments(const Expr& expr);
+
+  Flow exec(const Body& body);
+  Flow exec(const Stmt& stmt);
+  Flow exec_for(const Stmt& stmt);
+  // The loop over `items`; `depth` counts recursive loops.
+  Flow run_loop(const Stmt& stmt, const Value& iterable, int depth);
+  void exec_call_block(const Stmt& stmt);
+  void emit(const MarkedText& text);
+  void assign_target(const Expr& target, Value value);
+  Value call_macro(const Stmt& stmt, Scope* closure, const Arguments& arguments);
+  MarkedText capture_body(const Body& body);
+
+  [[noreturn]] void out_of_steps() const;
+
+  const Syntax& syntax_;
+  const RenderLimits limits_;
+  const std::tm now_;
+  uint64_t steps_left_;
+  int depth_ = 0;
+  std::deque<Scope> scopes_;
+  std::vector<Scope*> free_scopes_;
+  Scope* scope_ = nullptr;
+  MarkedText* out_ = nullptr;
+  const Value* filter_input_ = nullptr;  // of a filter block's chain
+  std::vector<boost::intrusive_ptr<Namespace>> namespaces_;
+};
+
+}  // namespace warmpath::jinja
