@@ -14,12 +14,6 @@ std::string_view std_view(beast::string_view text) { return {text.data(), text.s
 
 bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-// Method characters (RFC 9110 §5.6.2, `tchar`).
-bool is_token_char(unsigned char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c != 0 && std::strchr("!#$%&'*+-.^_`|~", c) != nullptr);
-}
-
 // Printable ASCII, no fragment, whole percent-escapes, none of them a NUL.
 bool is_valid_target(std::string_view target) {
   for (size_t i = 0; i < target.size(); ++i) {
@@ -188,6 +182,11 @@ class HeadParser final : public http::basic_parser<true> {
 
 }  // namespace
 
+bool is_http_token_char(unsigned char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c != 0 && std::strchr("!#$%&'*+-.^_`|~", c) != nullptr);
+}
+
 HttpHeadScanner::Outcome HttpHeadScanner::refuse(HttpRefusal refusal) {
   refusal_ = refusal;
   return Outcome::kRefused;
@@ -207,15 +206,16 @@ HttpHeadScanner::Outcome HttpHeadScanner::take_line(std::string_view line) {
 }
 
 HttpHeadScanner::Outcome HttpHeadScanner::scan(std::string_view bytes) {
-  if (lines_ == 0 && !bytes.empty() && !is_token_char(static_cast<unsigned char>(bytes[0]))) {
+  if (lines_ == 0 && !bytes.empty() && !is_http_token_char(static_cast<unsigned char>(bytes[0]))) {
     return refuse(HttpRefusal::kBadRequestLine);
   }
+  // Enough for a long method and the version around the longest target.
+  const size_t max_line = limits_->max_target_bytes + 64;
   for (;;) {
     const void* found = std::memchr(bytes.data() + searched_, '\n', bytes.size() - searched_);
     if (found == nullptr) {
       searched_ = bytes.size();
-      // Enough for the longest method and the version around the longest target.
-      if (lines_ == 0 && bytes.size() > limits_->max_target_bytes + 64) return refuse(HttpRefusal::kTargetTooLong);
+      if (lines_ == 0 && bytes.size() > max_line + 1) return refuse(HttpRefusal::kTargetTooLong);  // 1: the CR
       if (bytes.size() > limits_->max_head_bytes) return refuse(HttpRefusal::kHeadTooLarge);
       return Outcome::kNeedMore;
     }
@@ -223,7 +223,7 @@ HttpHeadScanner::Outcome HttpHeadScanner::scan(std::string_view bytes) {
     if (end == scanned_ || bytes[end - 1] != '\r') return refuse(HttpRefusal::kBadLineEnding);
     std::string_view line = bytes.substr(scanned_, end - 1 - scanned_);
     scanned_ = searched_ = end + 1;
-    if (lines_ == 0 && line.size() > limits_->max_target_bytes + 64) return refuse(HttpRefusal::kTargetTooLong);
+    if (lines_ == 0 && line.size() > max_line) return refuse(HttpRefusal::kTargetTooLong);
     if (scanned_ > limits_->max_head_bytes) return refuse(HttpRefusal::kHeadTooLarge);
     if (line.empty()) {
       return lines_ == 0 ? refuse(HttpRefusal::kBadRequestLine) : Outcome::kComplete;

@@ -15,6 +15,9 @@
 
 namespace warmpath {
 
+// Of method and field names (RFC 9110 §5.6.2, `tchar`).
+bool is_http_token_char(unsigned char c);
+
 // Finds the end of a header that arrives in pieces, and refuses as soon as no continuation could be right, so that
 // garbage is answered at once rather than at a timeout.
 class HttpHeadScanner {
