@@ -44,7 +44,9 @@ void Admin::handle(std::shared_ptr<HttpExchange> exchange) {
     show_receipts(*exchange, std::move(headers));
   } else if (request.path == "/metrics") {
     headers.emplace_back("content-type", "text/plain; version=0.0.4; charset=utf-8");
-    exchange->respond(200, headers, services_.metrics.text(services_.fleet));
+    const std::optional<HttpCounters> http =
+        services_.http_counters ? std::optional(services_.http_counters()) : std::nullopt;
+    exchange->respond(200, headers, services_.metrics.text(services_.fleet, http ? &*http : nullptr));
   } else {
     headers.emplace_back("content-type", "text/plain; charset=utf-8");
     exchange->respond(200, headers, "ok\n");

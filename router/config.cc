@@ -30,7 +30,8 @@ StructSchema<AuthConfig> auth_schema() {
                      "can connect may ask."})
       .field("state", &AuthConfig::state,
              {.doc = "File of the tenants' random salts (mode 0600, created when absent). Keep it: a new salt makes "
-                     "every cached prefix of its tenant useless."})
+                     "every cached prefix of its tenant useless.",
+              .default_note = "the path of `keys` with .salts behind it"})
       .field("insecure_no_auth", &AuthConfig::insecure_no_auth,
              {.doc = "Listen on an address other than loopback although there are no keys."});
   return schema;

@@ -19,9 +19,9 @@ struct AdminConfig {
 };
 
 struct AuthConfig {
-  std::string keys;                               // file of key digests; empty: no keys
-  std::string state = "/var/lib/warmpath/salts";  // file of the tenants' salts
-  bool insecure_no_auth = false;                  // listen beyond this machine without keys
+  std::string keys;               // file of key digests; empty: no keys
+  std::string state;              // file of the tenants' salts
+  bool insecure_no_auth = false;  // listen beyond this machine without keys
 };
 
 struct GatewayLimits : HttpLimits {

@@ -71,7 +71,17 @@ struct Metrics::Parts {
   Gauge& index_blocks = gauge("warmpath_index_blocks", "Distinct blocks in the index.").Add({});
   Gauge& index_evicted = gauge("warmpath_index_evicted_blocks", "Blocks the index forgot for want of memory.").Add({});
 
+  Gauge& http_connections = gauge("warmpath_http_connections", "Open client connections.").Add({});
+  Gauge& http_body_bytes = gauge("warmpath_http_body_bytes", "Request bodies held in memory.").Add({});
+  Counter& http_requests = counter("warmpath_http_requests_total", "Requests with a well-formed header.").Add({});
+  Family<Counter>& http_refused = counter("warmpath_http_refused_total", "Requests refused as HTTP, by reason.");
+  Counter& http_bytes_in = counter("warmpath_http_bytes_in_total", "Bytes received from clients.").Add({});
+  Counter& http_bytes_out = counter("warmpath_http_bytes_out_total", "Bytes sent to clients.").Add({});
+  Counter& http_slow =
+      counter("warmpath_http_slow_readers_total", "Clients cut off because they did not read.").Add({});
+
   void read(const Fleet& fleet);
+  void read(const HttpCounters& http);
 };
 
 Metrics::Metrics() : parts_(std::make_unique<Parts>()) {}
@@ -141,8 +151,28 @@ void Metrics::Parts::read(const Fleet& fleet) {
   index_evicted.Set(static_cast<double>(stats.evicted_blocks));
 }
 
-std::string Metrics::text(const Fleet& fleet) {
+void Metrics::Parts::read(const HttpCounters& http) {
+  // The server's counters only grow, and scrapes may overlap: never let one of ours go back.
+  const auto follow = [](Counter& counter, uint64_t total) {
+    const double behind = static_cast<double>(total) - counter.Value();
+    if (behind > 0) counter.Increment(behind);
+  };
+  http_connections.Set(static_cast<double>(http.active));
+  http_body_bytes.Set(static_cast<double>(http.body_bytes));
+  follow(http_requests, http.requests);
+  follow(http_bytes_in, http.bytes_in);
+  follow(http_bytes_out, http.bytes_out);
+  follow(http_slow, http.slow_readers);
+  for (size_t reason = 0; reason < kHttpRefusals; ++reason) {
+    if (http.refused[reason] == 0) continue;
+    const HttpRefusalRow& row = http_refusal_row(static_cast<HttpRefusal>(reason));
+    follow(http_refused.Add({{"reason", std::string(row.code)}}), http.refused[reason]);
+  }
+}
+
+std::string Metrics::text(const Fleet& fleet, const HttpCounters* http) {
   parts_->read(fleet);
+  if (http != nullptr) parts_->read(*http);
   return prometheus::TextSerializer().Serialize(parts_->registry.Collect());
 }
 

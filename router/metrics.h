@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "router/http_counters.h"
 #include "router/receipt.h"
 
 namespace warmpath {
@@ -31,8 +32,8 @@ class Metrics {
   void requests_in_progress(int change);
   void requests_waiting(int change);
 
-  // The gauges of `fleet` are brought up to date first.
-  std::string text(const Fleet& fleet);
+  // Brings what is only read on demand up to date first. `http` may be null.
+  std::string text(const Fleet& fleet, const HttpCounters* http);
 
  private:
   struct Parts;

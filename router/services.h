@@ -3,12 +3,14 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 
 #include "base/clock.h"
 #include "router/auth.h"
 #include "router/fleet.h"
+#include "router/http_counters.h"
 #include "router/metrics.h"
 #include "router/receipt_ring.h"
 #include "router/task_queue.h"
@@ -32,6 +34,7 @@ struct Services {
   std::atomic<int32_t> in_progress{0};
   std::atomic<int32_t> waiting{0};
   std::atomic<bool> draining{false};
+  std::function<HttpCounters()> http_counters = {};  // of the main listener, for metrics; set before it starts
 
   std::shared_ptr<const LiveSettings> settings() const {
     const std::lock_guard lock(mutex);
@@ -42,8 +45,8 @@ struct Services {
     current = std::move(fresh);
   }
 
-  mutable std::mutex mutex;
-  std::shared_ptr<const LiveSettings> current;  // under `mutex`
+  mutable std::mutex mutex = {};
+  std::shared_ptr<const LiveSettings> current = nullptr;  // under `mutex`
 };
 
 }  // namespace warmpath
