@@ -39,6 +39,8 @@ Result<Precision> parse_precision(std::string_view word) {
   return invalid_argument(fmt::format("precision '{}': one of fast, float", word));
 }
 
+KvType kv_type_of(Precision precision) { return precision == Precision::kFloat ? KvType::kF32 : KvType::kF16; }
+
 int32_t default_compute_threads() {
   cpu_set_t allowed;
   int32_t cores = 1;
@@ -80,7 +82,7 @@ class CpuBackend::Handle final : public StepHandle {
 
 CpuBackend::CpuBackend(ModelConfig config, CpuBackendOptions options, Isa isa)
     : config_(std::move(config)), options_(options), pool_(options.threads), ops_(isa, pool_) {
-  arena_.layout = config_.kv_layout(options_.precision == Precision::kFloat ? KvType::kF32 : KvType::kF16);
+  arena_.layout = config_.kv_layout(kv_type_of(options_.precision));
 }
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const GgufFile& file, const CpuBackendOptions& requested) {
@@ -139,7 +141,9 @@ Status CpuBackend::allocate_arena() {
 }
 
 int32_t CpuBackend::context_tokens() const {
-  return static_cast<int32_t>(std::min<int64_t>(config_.context, options_.kv_blocks * kBlockTokens));
+  const int32_t wanted =
+      options_.context_tokens > 0 ? std::min(options_.context_tokens, config_.context) : config_.context;
+  return static_cast<int32_t>(std::min<int64_t>(wanted, options_.kv_blocks * kBlockTokens));
 }
 
 std::string CpuBackend::device() const {

@@ -35,6 +35,7 @@ struct CpuBackendOptions {
   Precision precision = Precision::kQuantized;
   int32_t threads = 0;  // 0 = default_compute_threads()
   int64_t kv_blocks = 0;
+  int32_t context_tokens = 0;  // less than the model's; 0 = the model's
   int32_t max_step_tokens = 512;
   int32_t max_step_sequences = 64;
   std::optional<Isa> isa;  // absent = choose_isa()
@@ -42,6 +43,9 @@ struct CpuBackendOptions {
 
 // "fast" or "float"; an error lists them.
 Result<Precision> parse_precision(std::string_view word);
+
+// How KV is kept at a precision: what a block takes is ModelConfig::kv_layout(kv_type_of(precision)).block_bytes().
+KvType kv_type_of(Precision precision);
 
 // Cores that this process may use: its affinity mask, and the CPU quota of its control group.
 int32_t default_compute_threads();
@@ -55,7 +59,7 @@ class CpuBackend final : public Backend {
   std::unique_ptr<StepHandle> submit(StepPlan plan) override;
 
   int32_t vocabulary() const override { return config_.vocabulary; }
-  // The model's, or what the KV arena can hold if that is less.
+  // The model's, or what was asked for or what the KV arena can hold if that is less.
   int32_t context_tokens() const override;
   int64_t kv_blocks() const override { return options_.kv_blocks; }
   int64_t kv_bytes_per_token() const override { return arena_.layout.token_bytes(); }
