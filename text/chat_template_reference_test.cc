@@ -1,5 +1,6 @@
 // Every template x conversation of the shared model data against Jinja2's own rendering (testdata/rendered.tsv, written
-// by reference/render_digests.py): the same bytes, or a refusal on both sides.
+// by reference/render_digests.py): the same bytes, or a refusal on both sides. Templates that change their own lists,
+// which transformers' sandbox forbids, are compared with a sandbox that allows it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -50,26 +51,19 @@ TEST(ChatTemplateReference, EveryTemplateAndConversationRendersAsJinja2Does) {
     }
     const auto text = compiled->render(*conversation);
     SCOPED_TRACE(name + " x " + conversation_name);
-    if (!outcome.starts_with("refused")) {
-      ASSERT_TRUE(text.ok()) << text.status().message();
-      if (const char* dump = std::getenv("WARMPATH_DUMP_RENDERED")) {
-        std::ofstream(std::string(dump) + "/" + name + "." + conversation_name) << text->to_string();
-      }
-      EXPECT_EQ(to_hex(hash128(text->to_string())), outcome);
-      ++equal;
-    } else if (text.ok()) {
-      // Only where Jinja2's sandbox forbids list.append, which renders here.
-      EXPECT_NE(outcome.find("'append'"), std::string::npos) << outcome;
-      ++beyond;
-    } else {
-      EXPECT_FALSE(text.status().message().empty());
-      if (std::getenv("WARMPATH_DUMP_RENDERED") != nullptr) std::cout << name << " " << outcome << "\n    " << text.status().message() << "\n";
+    if (outcome.starts_with("refused")) {
+      EXPECT_FALSE(text.ok()) << "the reference: " << outcome;
       ++refused;
+      continue;
     }
+    ASSERT_TRUE(text.ok()) << text.status().message();
+    const bool unbanned = outcome.starts_with("unbanned ");
+    EXPECT_EQ(to_hex(hash128(text->to_string())), unbanned ? outcome.substr(9) : outcome);
+    ++(unbanned ? beyond : equal);
   }
   EXPECT_GT(equal, 300);
   std::cout << equal << " renderings equal, " << refused << " refused by both, " << beyond
-            << " rendered that the reference's sandbox forbids\n";
+            << " that need a changed list equal too\n";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Methods of Python's str, list and dict, as far as the sandbox that templates are written for lets them be called.
-// list.append is the one exception: that sandbox forbids it, some templates need it, and it can do no harm here.
+// list.append and list.pop are exceptions: that sandbox forbids them, some templates need them, and on a list that the
+// template made itself they do no harm.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -254,17 +255,35 @@ Value forbidden(Interpreter&, const Value& self, const Arguments&) {
   throw TemplateError(fmt::format("this method would change the {}, which a chat template may not", type_name(self)));
 }
 
+// The list of `self`, to change. Only lists that the template made itself and put into no other container.
+ValueList& own_list(const Value& self, std::string_view method) {
+  ValueList& list = self.as_list();
+  if (list.is_tuple) throw TemplateError(fmt::format("'tuple object' has no attribute '{}'", method));
+  if (list.frozen) throw TemplateError(fmt::format("{}() would change a list of the request: copy it first", method));
+  if (list.contained)
+    throw TemplateError(fmt::format("{}() on a list inside another list or dict is not supported", method));
+  return list;
+}
+
 Value append_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
   const Value* item = arguments.bind("append", {"object"})[0];
-  ValueList& list = self.as_list();
   if (item == nullptr) throw TemplateError("append() wants an item");
-  if (list.is_tuple) throw TemplateError("'tuple object' has no attribute 'append'");
-  if (list.frozen) throw TemplateError("append() to a list of the request: copy it first (list + [item])");
-  if (list.contained) throw TemplateError("append() to a list that is inside another list or dict is not supported");
-  list.append(*item);
+  own_list(self, "append").append(*item);
   interpreter.charge(1);
-  interpreter.checked(self);
+  if (self.depth() > Value::kMaxDepth) throw TemplateLimit("lists nested too deeply");
   return Value::none();
+}
+
+Value pop_method(Interpreter&, const Value& self, const Arguments& arguments) {
+  const int64_t given = integer_argument(arguments.bind("pop", {"index"})[0], -1, "pop");
+  auto& items = own_list(self, "pop").items;
+  const auto count = static_cast<int64_t>(items.size());
+  const int64_t at = given < 0 ? given + count : given;
+  if (count == 0) throw TemplateError("pop from empty list");
+  if (at < 0 || at >= count) throw TemplateError("pop index out of range");
+  Value item = std::move(items[static_cast<size_t>(at)]);
+  items.erase(items.begin() + at);
+  return item;
 }
 
 Value list_index(Interpreter&, const Value& self, const Arguments& arguments) {
@@ -292,7 +311,7 @@ const Methods& list_methods() {
       {"copy", [](Interpreter&, const Value& self, const Arguments&) { return Value::list(self.as_list().items); }},
       {"extend", forbidden},
       {"insert", forbidden},
-      {"pop", forbidden},
+      {"pop", pop_method},
       {"remove", forbidden},
       {"reverse", forbidden},
       {"sort", forbidden},
