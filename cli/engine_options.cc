@@ -1,0 +1,136 @@
+#include "cli/engine_options.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "base/hash128.h"
+#include "base/token.h"
+
+namespace warmpath {
+
+namespace {
+
+constexpr int64_t kDefaultContexts = 4;
+constexpr int64_t kDefaultShareOfFreeMemory = 4;  // one over
+
+// MemAvailable of /proc/meminfo; 0 when it cannot be read.
+int64_t available_memory_bytes() {
+  std::ifstream in("/proc/meminfo");
+  std::string key;
+  int64_t kib = 0;
+  for (std::string unit; in >> key >> kib; std::getline(in, unit)) {
+    if (key == "MemAvailable:") return kib * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_engine_flags(CLI::App& app, EngineFlags& flags) {
+  app.add_option("--model", flags.model,
+                 "NAME (see `warmpath models list`), PATH.gguf, or synthetic:llama-LAYERSxWIDTH for random weights")
+      ->required();
+  app.add_option("--listen", flags.listen,
+                 "unix:/path/to/socket (only your own processes can open it), or 127.0.0.1:PORT with --token-file")
+      ->required();
+  app.add_option("--served-model-name", flags.served_model_name, "the name clients use (default: the model's own)");
+  app.add_option("--device", flags.device, "where it computes: cpu")->capture_default_str();
+  app.add_option("--precision", flags.precision,
+                 "fast: quantized weights and activations, KV in half floats; float: everything in 32 bits")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fast", "float"}));
+  app.add_option("--token-file", flags.token_file,
+                 "bearer token that every caller must send; made with a random token when there is no such file");
+  app.add_flag("--allow-remote", flags.allow_remote,
+               "listen beyond this machine, in clear text: only on a network that you trust");
+  app.add_option("--context", flags.context, "tokens of one request, prompt and answer (default: the model's)")
+      ->check(CLI::Range(kBlockTokens, 16'777'216));
+  const auto kv_blocks = app.add_option("--kv-blocks", flags.kv_blocks, "KV cache, in blocks of 16 tokens")
+                             ->check(CLI::Range(int64_t{1}, int64_t{INT32_MAX}));
+  app.add_option("--kv-bytes", flags.kv_bytes,
+                 "KV cache in bytes, such as 512MiB or 1.5GiB (default: four full contexts, or a quarter of the free\n"
+                 "memory if that is less)")
+      ->excludes(kv_blocks);
+  app.add_option("--threads", flags.threads, "computing threads (default: every core this process may use)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--max-running", flags.max_running, "sequences that are computed together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--max-queued", flags.max_queued, "requests that may wait; more are refused")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--step-tokens", flags.step_tokens,
+                 "tokens computed in one step: bounds how long a running answer waits for a newcomer's prompt")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65'536));
+  app.add_option("--drain-seconds", flags.drain_seconds, "after SIGTERM, running requests get this long to finish")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 86'400.0));
+  app.add_flag("--exit-with-parent", flags.exit_with_parent, "end when the process that started this one ends");
+}
+
+Result<int64_t> parse_bytes(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  double factor = 0;
+  for (const auto& [name, value] : {std::pair<std::string_view, double>{"", 1},
+                                    {"B", 1},
+                                    {"KiB", 1024.0},
+                                    {"MiB", 1048576.0},
+                                    {"GiB", 1073741824.0},
+                                    {"TiB", 1099511627776.0}}) {
+    if (unit == name) factor = value;
+  }
+  if (error != std::errc() || factor == 0 || !std::isfinite(number) || number <= 0 || number * factor > 1e18) {
+    return invalid_argument(fmt::format("'{}' is not a size; write 512MiB, 1.5GiB or a number of bytes", text));
+  }
+  return static_cast<int64_t>(number * factor);
+}
+
+Result<int64_t> choose_kv_blocks(const EngineFlags& flags, int32_t context_tokens, int64_t block_bytes) {
+  if (flags.kv_blocks > 0) return flags.kv_blocks;
+  if (!flags.kv_bytes.empty()) {
+    const Result<int64_t> bytes = parse_bytes(flags.kv_bytes);
+    if (!bytes.ok()) return invalid_argument("--kv-bytes: " + bytes.status().message());
+    if (*bytes < block_bytes) {
+      return invalid_argument(
+          fmt::format("--kv-bytes {} is less than one block, which takes {} bytes", flags.kv_bytes, block_bytes));
+    }
+    return std::min<int64_t>(*bytes / block_bytes, INT32_MAX);
+  }
+  const int64_t per_context = (int64_t{context_tokens} + kBlockTokens - 1) / kBlockTokens;
+  const int64_t affordable = available_memory_bytes() / kDefaultShareOfFreeMemory / block_bytes;
+  return std::clamp(affordable, per_context, per_context * kDefaultContexts);
+}
+
+Result<std::string> read_or_make_token(const std::string& path) {
+  std::ifstream in(path);
+  std::string token;
+  if (in) {
+    if (in >> token) return token;
+    return invalid_argument(fmt::format("the token file {} is empty; write a token into it, or remove it", path));
+  }
+  unsigned char random[16];
+  if (getrandom(random, sizeof random, 0) != sizeof random) return internal_error("this machine gives no randomness");
+  for (const unsigned char byte : random) token += fmt::format("{:02x}", byte);
+  const int fd = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  const std::string line = token + "\n";
+  const bool written = fd >= 0 && write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (!written) return failed_precondition(fmt::format("the token file {} cannot be made: {}", path, strerror(error)));
+  return token;
+}
+
+}  // namespace warmpath
