@@ -1,8 +1,9 @@
 // bench_engine: tokens a second of the CPU back end, at all threads and at one (`_1t`), and of llama.cpp beside it.
 //
-//   bench_engine [--json] [--quick] [--model NAME|PATH|synthetic:SHAPE] [--rounds N] [--llama-python PYTHON]
+//   bench_engine [--json] [--quick] [--model NAME|PATH|synthetic:SHAPE] [--rounds N] [--step-tokens N]
+//                [--llama-python PYTHON]
 //
-//   prefill_N_tps   N new tokens of an empty sequence / seconds, in steps of at most 512 tokens
+//   prefill_N_tps   N new tokens of an empty sequence / seconds, in steps of at most --step-tokens (512)
 //   decode_N_tps    single-token steps a second of one sequence of N tokens
 //   batch16_tps     tokens a second of 16 sequences of 128 tokens decoded together
 //
@@ -34,7 +35,6 @@ namespace {
 constexpr int32_t kBatch = 16;
 constexpr int32_t kLongest = 6000 + 32;
 constexpr int32_t kBatchLength = 256;  // room of each sequence of the batch
-constexpr int32_t kStepTokens = 512;
 
 struct Cell {
   std::string_view field;
@@ -63,10 +63,10 @@ double median(std::vector<double> values) {
 // Our engine at one number of threads. Sequence 0 is the long one; the batch has blocks of its own.
 class Ours {
  public:
-  Ours(const GgufFile& file, int32_t threads) {
+  Ours(const GgufFile& file, int32_t threads, int32_t step_tokens) : step_tokens_(step_tokens) {
     CpuBackendOptions options;
     options.threads = threads;
-    options.max_step_tokens = kStepTokens;
+    options.max_step_tokens = std::max(step_tokens, kBatch);
     options.kv_blocks = blocks_for(kLongest) + kBatch * blocks_for(kBatchLength);
     auto backend = CpuBackend::create(file, options);
     if (!backend.ok()) throw std::runtime_error(backend.status().to_string());
@@ -119,8 +119,8 @@ class Ours {
 
   double extend(int32_t sequence, int32_t begin, int32_t end) {
     double sum = 0;
-    for (int32_t at = begin; at < end; at += kStepTokens) {
-      const int32_t stop = std::min(at + kStepTokens, end);
+    for (int32_t at = begin; at < end; at += step_tokens_) {
+      const int32_t stop = std::min(at + step_tokens_, end);
       sum += run({{step(sequence, at, stop, stop == end ? 1 : 0)}});
     }
     return sum;
@@ -139,6 +139,7 @@ class Ours {
   }
 
   std::unique_ptr<CpuBackend> backend_;
+  const int32_t step_tokens_;
   int32_t long_length_ = 0;
   bool batch_ready_ = false;
 };
@@ -155,6 +156,7 @@ struct Options {
   bool json = false;
   bool quick = false;
   int rounds = 3;
+  int step_tokens = 512;
   std::string model = std::string(default_model().name);
   std::string llama_python;
 };
@@ -173,11 +175,11 @@ int run(const Options& options) {
   }
   const auto load_start = std::chrono::steady_clock::now();
   const int32_t all = default_compute_threads();
-  Ours all_threads(model->file, all);
+  Ours all_threads(model->file, all, options.step_tokens);
   const double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - load_start).count();
   const double loaded_mb = resident_mb();
   std::optional<Ours> one_thread;
-  if (all > 1) one_thread.emplace(model->file, 1);
+  if (all > 1) one_thread.emplace(model->file, 1, options.step_tokens);
   Ours* const ours[] = {&all_threads, one_thread ? &*one_thread : &all_threads};
   std::printf("%s on %s, loaded in %.2f s\n", model->name.c_str(), all_threads.backend().device().c_str(), load_s);
 
@@ -245,6 +247,7 @@ int main(int argc, char** argv) {
   app.add_flag("--quick", options.quick, "one round, within 20 s");
   app.add_option("--model", options.model, "a name, a GGUF file, or synthetic:SHAPE");
   app.add_option("--rounds", options.rounds, "interleaved rounds")->check(CLI::PositiveNumber);
+  app.add_option("--step-tokens", options.step_tokens, "most tokens of one prefill step")->check(CLI::PositiveNumber);
   app.add_option("--llama-python", options.llama_python, "a Python that has llama-cpp-python");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "model_file/gguf_writer.h"
 #include "model_file/model_store.h"
 
 namespace warmpath {
@@ -75,6 +80,84 @@ TEST(CpuBackend, RefusesWhatCannotBe) {
   options.kv_blocks = -1;
   EXPECT_FALSE(small_backend(options).ok());
   EXPECT_THAT(parse_precision("half").status().message(), HasSubstr("one of fast, float"));
+}
+
+// A one-layer model of F32 weights, all multiples of 1/64 so that F16 holds them exactly; the tensors named in `half`
+// are stored as F16, and q, k and v have biases of `bias` when it is not 0.
+std::vector<std::byte> plain_model(const std::set<std::string>& half, float bias) {
+  std::mt19937 random(5);
+  GgufWriter writer;
+  writer.add_string("general.architecture", "llama");
+  writer.add_float32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  writer.add_uint32("llama.block_count", 1);
+  writer.add_uint32("llama.context_length", 64);
+  writer.add_uint32("llama.embedding_length", 64);
+  writer.add_uint32("llama.feed_forward_length", 96);
+  writer.add_uint32("llama.attention.head_count", 4);
+  writer.add_uint32("llama.attention.head_count_kv", 2);
+  const auto add = [&](const std::string& name, uint64_t columns, uint64_t rows) {
+    const bool as_half = half.contains(name);
+    std::vector<std::byte> bytes;
+    for (uint64_t index = 0; index < columns * rows; ++index) {
+      const float value = static_cast<float>(static_cast<int>(random() % 31) - 15) / 64;
+      uint32_t bits = 0;
+      std::memcpy(&bits, &value, 4);
+      // f32 to f16 for 0 and normal numbers whose mantissa fits: exponents are 112 apart.
+      if (as_half)
+        bits = value == 0 ? 0 : (bits >> 16 & 0x8000) | (((bits >> 23 & 0xff) - 112) << 10) | (bits >> 13 & 0x3ff);
+      const auto* data = reinterpret_cast<const std::byte*>(&bits);
+      bytes.insert(bytes.end(), data, data + (as_half ? 2 : 4));
+    }
+    writer.add_tensor(name, as_half ? TensorType::kF16 : TensorType::kF32, {columns, rows}, bytes);
+  };
+  const auto fill = [&](const std::string& name, uint64_t size, float value) {
+    const std::vector<float> values(size, value);
+    std::vector<std::byte> bytes(size * 4);
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    writer.add_tensor(name, TensorType::kF32, {size}, bytes);
+  };
+  add("token_embd.weight", 64, 40);
+  fill("output_norm.weight", 64, 1);
+  fill("blk.0.attn_norm.weight", 64, 1);
+  fill("blk.0.ffn_norm.weight", 64, 1);
+  add("blk.0.attn_q.weight", 64, 64);
+  add("blk.0.attn_k.weight", 64, 32);
+  add("blk.0.attn_v.weight", 64, 32);
+  add("blk.0.attn_output.weight", 64, 64);
+  add("blk.0.ffn_gate.weight", 64, 96);
+  add("blk.0.ffn_up.weight", 64, 96);
+  add("blk.0.ffn_down.weight", 96, 64);
+  if (bias != 0) {
+    fill("blk.0.attn_q.bias", 64, bias);
+    fill("blk.0.attn_v.bias", 32, bias);
+  }
+  return writer.finish();
+}
+
+std::vector<float> logits_of(const std::vector<std::byte>& bytes) {
+  const auto file = GgufFile::parse(bytes, "test.gguf");
+  EXPECT_TRUE(file.ok()) << file.status().message();
+  CpuBackendOptions options;
+  options.precision = Precision::kFloat;
+  options.kv_blocks = 2;
+  const auto backend = CpuBackend::create(*file, options);
+  EXPECT_TRUE(backend.ok()) << backend.status().message();
+  const auto handle = (*backend)->submit({{{{3, 14, 15, 9, 2, 6}, 0, {1}, 6}}});
+  const auto result = handle->wait();
+  return {result->logits.begin(), result->logits.end()};
+}
+
+TEST(CpuBackend, PartsOfAProjectionMayHaveTypesOfTheirOwn) {
+  const auto expected = logits_of(plain_model({}, 0));
+  ASSERT_EQ(expected.size(), 6u * 40u);
+  EXPECT_EQ(logits_of(plain_model({"blk.0.attn_v.weight", "blk.0.ffn_up.weight"}, 0)), expected);
+  EXPECT_EQ(logits_of(plain_model({"token_embd.weight", "blk.0.attn_q.weight"}, 0)), expected);
+}
+
+TEST(CpuBackend, BiasesOfAProjectionCount) {
+  const auto with_bias = logits_of(plain_model({}, 0.25f));
+  EXPECT_NE(with_bias, logits_of(plain_model({}, 0)));
+  EXPECT_EQ(logits_of(plain_model({"blk.0.attn_k.weight"}, 0.25f)), with_bias) << "each part gets its own share";
 }
 
 TEST(CpuBackend, TheFingerprintNamesWeightsAndKvLayout) {

@@ -8,6 +8,13 @@
 
 namespace warmpath {
 
+namespace {
+
+// Rows of the feed-forward done at a time: their [kRowTile][2 ffn] intermediate fits a core's level 2 cache.
+constexpr int32_t kRowTile = 128;
+
+}  // namespace
+
 LlamaForward::LlamaForward(const ModelConfig& config, const ModelWeights& weights, Ops& ops, KvArena kv,
                            int64_t kv_blocks, int32_t max_tokens)
     : config_(config), weights_(weights), ops_(ops), kv_(kv), kv_blocks_(kv_blocks), max_tokens_(max_tokens) {
@@ -19,7 +26,7 @@ LlamaForward::LlamaForward(const ModelConfig& config, const ModelWeights& weight
   residual_.resize(tokens * static_cast<size_t>(config.width));
   qkv_.resize(tokens * static_cast<size_t>(config.qkv_width()));
   attention_.resize(tokens * static_cast<size_t>(config.q_width()));
-  gate_up_.resize(tokens * 2 * static_cast<size_t>(config.ffn));
+  gate_up_.resize(static_cast<size_t>(std::min(max_tokens, kRowTile)) * 2 * static_cast<size_t>(config.ffn));
 }
 
 Status LlamaForward::check(const StepPlan& plan) const {
@@ -142,27 +149,32 @@ void LlamaForward::finish_layer(int32_t index) {
                   .sequence_count = static_cast<int32_t>(sequences_.size()),
                   .kv = kv_,
                   .layer = index});
-  project(layer.attention_output, {.x = attention_.data(),
-                                   .x_stride = config_.q_width(),
-                                   .y = residual_.data(),
-                                   .y_stride = config_.width,
-                                   .rows = rows_,
-                                   .accumulate = true});
-  project(layer.gate_up, {.x = residual_.data(),
-                          .x_stride = config_.width,
-                          .y = gate_up_.data(),
-                          .y_stride = 2 * config_.ffn,
-                          .rows = rows_,
-                          .transform = RowTransform::kRmsNorm,
-                          .norm_weight = layer.ffn_norm.data(),
-                          .norm_eps = config_.norm_eps});
-  project(layer.down, {.x = gate_up_.data(),
-                       .x_stride = 2 * config_.ffn,
-                       .y = residual_.data(),
-                       .y_stride = config_.width,
-                       .rows = rows_,
-                       .transform = RowTransform::kSwiGlu,
-                       .accumulate = true});
+  // Tile by tile, so that what one product writes is still in the cache when the next reads it.
+  for (int32_t first = 0; first < rows_; first += kRowTile) {
+    const int32_t rows = std::min(kRowTile, rows_ - first);
+    float* const residual = residual_.data() + int64_t{first} * config_.width;
+    project(layer.attention_output, {.x = attention_.data() + int64_t{first} * config_.q_width(),
+                                     .x_stride = config_.q_width(),
+                                     .y = residual,
+                                     .y_stride = config_.width,
+                                     .rows = rows,
+                                     .accumulate = true});
+    project(layer.gate_up, {.x = residual,
+                            .x_stride = config_.width,
+                            .y = gate_up_.data(),
+                            .y_stride = 2 * config_.ffn,
+                            .rows = rows,
+                            .transform = RowTransform::kRmsNorm,
+                            .norm_weight = layer.ffn_norm.data(),
+                            .norm_eps = config_.norm_eps});
+    project(layer.down, {.x = gate_up_.data(),
+                         .x_stride = 2 * config_.ffn,
+                         .y = residual,
+                         .y_stride = config_.width,
+                         .rows = rows,
+                         .transform = RowTransform::kSwiGlu,
+                         .accumulate = true});
+  }
 }
 
 void LlamaForward::keep_wanted_rows(const StepPlan& plan) {

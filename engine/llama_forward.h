@@ -45,7 +45,7 @@ class LlamaForward {
   const int64_t kv_blocks_;
   const int32_t max_tokens_;
 
-  // The step: M rows, all [max_tokens][...].
+  // The step: M rows; room for max_tokens in all but gate_up_, which holds one tile of the feed-forward.
   int32_t rows_ = 0;
   int32_t wanted_ = 0;
   std::vector<int32_t> token_ids_;
@@ -56,7 +56,7 @@ class LlamaForward {
   std::vector<float> residual_;   // [M][width]
   std::vector<float> qkv_;        // [M][qkv_width]
   std::vector<float> attention_;  // [M][q_width]
-  std::vector<float> gate_up_;    // [M][2 ffn]
+  std::vector<float> gate_up_;    // [min(M, 128)][2 ffn]
 };
 
 }  // namespace warmpath
