@@ -8,9 +8,15 @@
 namespace warmpath {
 namespace {
 
+#ifdef __SANITIZE_THREAD__
+constexpr uint32_t kSchedules = 50;  // tens of times slower, and what it looks for isn't in the numbers
+#else
+constexpr uint32_t kSchedules = 500;
+#endif
+
 TEST(ScheduleTest, FiveHundredRandomSchedulesAnswerLikeOneRequestAtATime) {
   int64_t compared = 0, preemptions = 0, cached = 0, evicted = 0;
-  for (uint32_t seed = 0; seed < 500 && !testing::Test::HasFailure(); ++seed) {
+  for (uint32_t seed = 0; seed < kSchedules && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     // Every few schedules another squeeze: KV from barely one request to plenty, steps from a few tokens to many.
     TestBackend::Options backend;
@@ -40,10 +46,10 @@ TEST(ScheduleTest, FiveHundredRandomSchedulesAnswerLikeOneRequestAtATime) {
   std::printf("%lld tokens compared; %lld preemptions, %lld cached prompt tokens, %lld evicted blocks\n",
               static_cast<long long>(compared), static_cast<long long>(preemptions), static_cast<long long>(cached),
               static_cast<long long>(evicted));
-  EXPECT_GT(compared, 50'000);
-  EXPECT_GT(preemptions, 500);
-  EXPECT_GT(cached, 10'000);
-  EXPECT_GT(evicted, 5'000);
+  EXPECT_GT(compared, kSchedules * 300);
+  EXPECT_GT(preemptions, kSchedules / 2);
+  EXPECT_GT(cached, kSchedules * 30);
+  EXPECT_GT(evicted, kSchedules * 10);
 }
 
 // The reference of the test above is the engine itself, alone. This one grows a history token by token, with no engine.
