@@ -26,17 +26,12 @@ struct BpeScratch {
     int32_t before;
     int32_t after;
   };
-  struct Pending {
-    uint32_t rank;
-    std::vector<uint32_t> positions;
-  };
   std::vector<Symbol> symbols;
   std::vector<TokenId> ids;
   std::vector<uint32_t> ranks;
-  std::vector<TokenId> joined;
   std::vector<std::vector<uint32_t>> buckets;  // positions whose pair has the rank of the bucket
   std::vector<int32_t> bucket_of_rank;         // -1: none
-  std::vector<uint32_t> rank_heap;
+  std::vector<uint32_t> rank_heap;             // distinct ranks that have a bucket, smallest first
   std::vector<int32_t> free_buckets;
 };
 
@@ -61,12 +56,11 @@ class BpeModel {
   void encode_by_buckets(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& out) const;
 
  private:
-  // One slot of the open-addressed table of merges, 16 bytes.
+  // One slot of the open-addressed table of merges.
   struct Slot {
     TokenId left = -1;
     TokenId right = -1;
     uint32_t rank = kNoRank;
-    TokenId joined = -1;
   };
   // Where the merge of (left, right) is or belongs.
   size_t slot_of(TokenId left, TokenId right) const {
@@ -74,18 +68,23 @@ class BpeModel {
     while (slots_[at].left >= 0 && (slots_[at].left != left || slots_[at].right != right)) at = (at + 1) & mask_;
     return at;
   }
-  // The merge of (left, right); its rank is kNoRank when there is none.
-  const Slot& find(TokenId left, TokenId right) const { return slots_[slot_of(left, right)]; }
+  // kNoRank when the two cannot be joined.
+  uint32_t rank_of(TokenId left, TokenId right) const { return slots_[slot_of(left, right)].rank; }
   static size_t hash(TokenId left, TokenId right) {
     const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
     const uint64_t mixed = key * 0x9E3779B97F4A7C15ull;  // golden ratio, Fibonacci hashing
     return static_cast<size_t>(mixed ^ mixed >> 32);
   }
+  void merge_by_buckets(BpeScratch& scratch) const;
 
   std::array<TokenId, 256> byte_ids_;
   std::vector<Slot> slots_;
   size_t mask_ = 0;
-  size_t merge_count_ = 0;
+  std::vector<TokenId> joined_of_rank_;
+  std::vector<uint32_t> rank_of_bytes_;  // [first byte << 8 | second byte]: every piece starts with these
+  // Whether no join makes a pair that stands earlier in the list than the join itself, which is so in every list that
+  // training made.
+  bool ordered_ = true;
 };
 
 }  // namespace warmpath
