@@ -23,10 +23,11 @@ bool walk_body(simdjson::ondemand::parser& parser, std::string_view body, WireEr
                const std::function<bool(const JsonField&)>& each) {
   JsonFailure failure;
   simdjson::ondemand::document document;
+  bool iterating = false;  // only then does the document have a place
   const auto not_json = [&](simdjson::error_code code) {
     std::string place;
     const char* location = nullptr;
-    if (code != simdjson::UTF8_ERROR && code != simdjson::EMPTY &&
+    if (iterating && code != simdjson::UTF8_ERROR && code != simdjson::EMPTY &&
         document.current_location().get(location) == simdjson::SUCCESS && location >= body.data() &&
         location <= body.data() + body.size()) {
       place = fmt::format(" near byte {}", location - body.data());
@@ -38,6 +39,7 @@ bool walk_body(simdjson::ondemand::parser& parser, std::string_view body, WireEr
   };
   const simdjson::padded_string_view padded(body.data(), body.size(), body.size() + simdjson::SIMDJSON_PADDING);
   if (const auto code = parser.iterate(padded).get(document)) return not_json(code);
+  iterating = true;
   JsonType type{};
   if (const auto code = document.type().get(type)) return not_json(code);
   if (type != JsonType::object) {
