@@ -18,6 +18,18 @@
 
 namespace warmpath {
 
+// At most this many blocks per run: a block is found in its run by looking.
+inline constexpr uint32_t kMaxRunBlocks = 256;
+
+// A block is ids[offset] of a run.
+struct BlockPlace {
+  uint32_t run = UINT32_MAX;
+  uint32_t offset = 0;
+
+  bool exists() const { return run != UINT32_MAX; }
+  bool operator==(const BlockPlace&) const = default;
+};
+
 struct BlockRun {
   Hash128 first_parent;  // the identity before ids[0]
   std::unique_ptr<Hash128[]> ids;
@@ -37,6 +49,17 @@ struct BlockRun {
   }
 
   bool covers(uint16_t offset) const { return held.covers(offset) || (placed && placed->covers(offset)); }
+
+  // Where `identity` is, or kMaxRunBlocks. A lookup from the root always enters a run at its front, and a chain grows
+  // at the run's end, so those two are looked at first.
+  uint32_t offset_of(Hash128 identity) const {
+    if (ids[begin] == identity) return begin;
+    if (ids[end - 1] == identity) return static_cast<uint32_t>(end - 1);
+    for (uint32_t offset = begin; offset < end; ++offset) {
+      if (ids[offset].lo == identity.lo && ids[offset].hi == identity.hi) return offset;
+    }
+    return kMaxRunBlocks;
+  }
 
   // Beyond the run object itself.
   size_t heap_size() const {

@@ -1,125 +1,111 @@
-// BlockTable: from a block's identity to where it is stored, at five bytes a slot.
+// BlockTable: from a block's identity to the run that holds it, at five bytes a slot.
 //
-// The table holds no identities: a slot is a BlockPlace and one byte of the identity's hash (the tag); whoever asks
-// compares the full 128 bits in the run that the place names. Open addressing with linear probing over the tags; 1,024
-// shards, so that growing one touches a thousandth of the blocks. Load is kept below 7/8 and above 1/4 (erased slots
-// are reclaimed when a shard is rebuilt, so churn does not grow it).
+// The table holds no identities: a slot is 16 bits of the identity (the tag) and 24 bits of run number. Whoever asks
+// compares the full 128 bits in the runs whose tag fits (a wrong one is looked at once in five lookups, at 12 million
+// blocks). Open addressing with linear probing; the tag alone says where probing starts, so growing and erasing move
+// slots without reading a single identity, and erasing leaves no tombstones: churn does not grow the table. 1,024
+// shards, so that growing one moves a thousandth of the slots.
 //
 // Thread safety: const methods concurrently with each other, nothing beside a writer.
-// Invariant: one slot per block; a slot's tag is tag_of(its identity).
+// Invariants: one slot per block; between it and its home no slot is empty; at most 7/8 and (above a minimum) at least
+// 1/4 of a shard's homes' worth of slots is used.
 #pragma once
 
+#include <emmintrin.h>
+
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "base/hash128.h"
 
 namespace warmpath {
 
-// A block is ids[offset] of a run. Packed into 32 bits: 24 for the run, 8 for the offset.
 inline constexpr uint32_t kMaxRuns = uint32_t{1} << 24;
-inline constexpr uint32_t kMaxRunBlocks = 256;
-
-struct BlockPlace {
-  uint32_t packed = UINT32_MAX;
-
-  BlockPlace() = default;
-  BlockPlace(uint32_t run, uint32_t offset) : packed(run << 8 | offset) {}
-  uint32_t run() const { return packed >> 8; }
-  uint32_t offset() const { return packed & 0xff; }
-  bool operator==(const BlockPlace&) const = default;
-};
 
 class BlockTable {
  public:
   BlockTable() : shards_(kShards) {}
 
-  // The place for which `is_at(place)` says that the identity is there; a default BlockPlace when there is none.
-  template <typename IsAt>
-  BlockPlace find(Hash128 identity, IsAt is_at) const {
+  // Calls `is_there(run)` for the runs that may hold the block until one says true.
+  template <typename IsThere>
+  void find(Hash128 identity, IsThere is_there) const {
     const Shard& shard = shards_[shard_of(identity)];
-    if (shard.capacity == 0) return {};
-    const uint8_t tag = tag_of(identity);
-    for (uint32_t slot = home_of(identity, shard.capacity);; slot = slot + 1 == shard.capacity ? 0 : slot + 1) {
-      if (shard.tags[slot] == kEmpty) return {};
-      if (shard.tags[slot] == tag && is_at(shard.places[slot])) return shard.places[slot];
+    if (shard.homes == 0) return;
+    const uint16_t tag = tag_of(identity);
+    for (uint32_t slot = home_of(tag, shard.homes);; slot += kGroup) {
+      const Group group = look(shard, slot, tag);
+      for (uint32_t fits = group.fits; fits != 0; fits &= fits - 1) {
+        if (is_there(shard.runs[slot + static_cast<uint32_t>(std::countr_zero(fits))].get())) return;
+      }
+      if (group.empty != 0) return;
     }
   }
 
-  // REQUIRES that the identity is not in the table. `identity_at(place)` gives any stored block's identity.
-  template <typename IdentityAt>
-  void insert(Hash128 identity, BlockPlace place, IdentityAt identity_at) {
-    Shard& shard = shards_[shard_of(identity)];
-    if ((shard.used + 1) * 8 > shard.capacity * 7) rebuild(shard, capacity_for(shard.live + 1), identity_at);
-    put(shard, identity, place);
-    ++shard.live;
-  }
+  // REQUIRES that the block is not in the table, and run < kMaxRuns.
+  void insert(Hash128 identity, uint32_t run);
+  // REQUIRES that the block is in the table, at `from`.
+  void move(Hash128 identity, uint32_t from, uint32_t to);
+  // REQUIRES that the block is in the table, at `run`.
+  void erase(Hash128 identity, uint32_t run);
 
-  // REQUIRES that the identity is at `from`; afterwards it is at `to`.
-  void move(Hash128 identity, BlockPlace from, BlockPlace to) { *slot_of(identity, from).place = to; }
-
-  // REQUIRES that the identity is at `place`.
-  template <typename IdentityAt>
-  void erase(Hash128 identity, BlockPlace place, IdentityAt identity_at) {
-    Shard& shard = shards_[shard_of(identity)];
-    *slot_of(identity, place).tag = kErased;
-    --shard.live;
-    if (shard.live * 4 < shard.capacity && shard.capacity > kMinCapacity) {
-      rebuild(shard, capacity_for(shard.live), identity_at);
-    }
-  }
-
-  size_t size() const;
+  size_t size() const { return size_; }
   size_t bytes() const { return bytes_ + kShards * sizeof(Shard); }
 
  private:
   static constexpr size_t kShards = 1024;
-  static constexpr uint32_t kMinCapacity = 8;
-  static constexpr uint8_t kEmpty = 0;
-  static constexpr uint8_t kErased = 1;
+  static constexpr uint32_t kMinHomes = 8;
+  static constexpr uint32_t kSpare = 24;  // slots past the last home
+  static constexpr uint32_t kGroup = 8;   // tags looked at together; so many that are always empty end the array
+  static constexpr uint16_t kEmpty = 0;
 
-  struct Shard {
-    std::unique_ptr<BlockPlace[]> places;
-    std::unique_ptr<uint8_t[]> tags;
-    uint32_t capacity = 0;
-    uint32_t live = 0;
-    uint32_t used = 0;  // live and erased
+  struct RunNumber {
+    uint8_t bytes[3];
+    uint32_t get() const { return bytes[0] | bytes[1] << 8 | bytes[2] << 16; }
+    void set(uint32_t run) {
+      bytes[0] = static_cast<uint8_t>(run);
+      bytes[1] = static_cast<uint8_t>(run >> 8);
+      bytes[2] = static_cast<uint8_t>(run >> 16);
+    }
   };
-  struct Slot {
-    BlockPlace* place;
-    uint8_t* tag;
+  struct Shard {
+    std::unique_ptr<uint16_t[]> tags;   // [homes + kSpare + kGroup]
+    std::unique_ptr<RunNumber[]> runs;  // [homes + kSpare]
+    uint32_t homes = 0;
+    uint32_t used = 0;
+  };
+  // Bit n is about the n-th of eight slots.
+  struct Group {
+    uint32_t fits;
+    uint32_t empty;
   };
 
   static size_t shard_of(Hash128 identity) { return identity.hi >> 54; }
-  static uint8_t tag_of(Hash128 identity) { return static_cast<uint8_t>(2 + (identity.hi & 0xffff) % 254); }
-  static uint32_t home_of(Hash128 identity, uint32_t capacity) {
-    return static_cast<uint32_t>((static_cast<unsigned __int128>(identity.lo) * capacity) >> 64);
+  // Never kEmpty. Bits of the other half than the shard's, so that both are even.
+  static uint16_t tag_of(Hash128 identity) { return static_cast<uint16_t>(std::max<uint64_t>(identity.lo >> 48, 1)); }
+  static uint32_t home_of(uint16_t tag, uint32_t homes) {
+    return static_cast<uint32_t>((static_cast<uint64_t>(tag) * homes) >> 16);
   }
-  // A rebuilt shard is 3/4 full: room for a sixth more before the next time.
-  static uint32_t capacity_for(uint32_t live) { return std::max(kMinCapacity, live + live / 3 + 2); }
-
-  static void put(Shard& shard, Hash128 identity, BlockPlace place);
-  Slot slot_of(Hash128 identity, BlockPlace place);
-  void resize(Shard& shard, uint32_t capacity);
-
-  template <typename IdentityAt>
-  void rebuild(Shard& shard, uint32_t capacity, IdentityAt identity_at) {
-    Shard old = std::move(shard);
-    shard = Shard{};
-    resize(shard, capacity);
-    for (uint32_t slot = 0; slot < old.capacity; ++slot) {
-      if (old.tags[slot] > kErased) put(shard, identity_at(old.places[slot]), old.places[slot]);
-    }
-    shard.live = old.live;
-    resize(old, 0);
+  static Group look(const Shard& shard, uint32_t slot, uint16_t tag) {
+    const __m128i tags = _mm_loadu_si128(reinterpret_cast<const __m128i*>(&shard.tags[slot]));
+    const auto bits = [](__m128i equal) {
+      return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128())));
+    };
+    return {bits(_mm_cmpeq_epi16(tags, _mm_set1_epi16(static_cast<short>(tag)))),
+            bits(_mm_cmpeq_epi16(tags, _mm_setzero_si128()))};
   }
+
+  // False when the spare slots are full.
+  static bool put(Shard& shard, uint16_t tag, RunNumber run);
+  uint32_t slot_of(Hash128 identity, uint32_t run) const;
+  void rebuild(Shard& shard, uint32_t homes);
 
   std::vector<Shard> shards_;
-  size_t bytes_ = 0;
+  size_t size_ = 0;
+  size_t bytes_ = 0;  // of the shards' arrays
 };
 
 }  // namespace warmpath

@@ -88,6 +88,10 @@ class RadixIndex::Impl {
 
   void store(SlotId slot, const BlocksStored& event, MonotonicNs now);
   void remove(SlotId slot, const BlocksRemoved& event);
+  // True if the block had more than one copy, and now has one less.
+  static bool drop_extra_copy(Slot& owner, Hash128 identity, Tier tier);
+  // Drops those of blocks [begin, end) of a run that nobody covers any more.
+  void drop_uncovered(uint32_t run, uint16_t begin, uint16_t end);
   // Covers blocks [begin, end) of a run for a holder; where it already does, counts another copy.
   void hold(SlotId slot, Tier tier, uint32_t run, uint16_t begin, uint16_t end);
   // Walks `blocks` along the chain, adding what is missing, and calls cover(run, begin, end) for each stretch of a run.

@@ -44,9 +44,9 @@ void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, In
   uint32_t depth = 0;
   for (uint32_t runs_seen = 0; depth < chain.size(); ++runs_seen) {
     const BlockPlace place = store_.find(chain[depth]);
-    if (place == BlockPlace{}) break;
-    const BlockRun& run = store_.run(place.run());
-    const auto offset = static_cast<uint16_t>(place.offset());
+    if (!place.exists()) break;
+    const BlockRun& run = store_.run(place.run);
+    const auto offset = static_cast<uint16_t>(place.offset);
     const size_t most = std::min<size_t>(chain.size() - depth, run.end - offset);
     uint32_t length = 1;
     while (length < most && run.ids[offset + length] == chain[depth + length]) ++length;

@@ -99,45 +99,34 @@ void RadixIndex::Impl::renew_held(Replica& replica, ReplicaId id) {
 template <typename Cover>
 void RadixIndex::Impl::walk(Hash128 parent, std::span<const Hash128> blocks, MonotonicNs now, Cover cover) {
   BlockPlace last = store_.find(parent);
-  uint32_t runs_seen = 0;
-  for (size_t n = 0; n < blocks.size();) {
-    const uint32_t mark = RunStore::used_mark(now, runs_seen++);
-    BlockPlace place = store_.find(blocks[n]);
-    // A stretch of blocks that are there already, in one run.
-    if (place != BlockPlace{}) {
-      if (last != BlockPlace{} && last.run() != place.run() && last.offset() + 1u == store_.run(last.run()).end &&
-          place.offset() == store_.run(place.run()).begin && !has_dead_span(store_.run(place.run())) &&
-          store_.join(last.run(), place.run())) {
-        place = {last.run(), last.offset() + 1};
+  BlockPlace place = blocks.empty() ? BlockPlace{} : store_.find(blocks[0]);
+  for (size_t n = 0, runs_seen = 0; n < blocks.size(); ++runs_seen) {
+    const uint32_t mark = RunStore::used_mark(now, static_cast<uint32_t>(runs_seen));
+    uint32_t begin;
+    if (place.exists()) {
+      // A stretch of blocks that are there already, in one run.
+      if (last.exists() && last.run != place.run && last.offset + 1 == store_.run(last.run).end &&
+          place.offset == store_.run(place.run).begin && !has_dead_span(store_.run(place.run)) &&
+          store_.join(last.run, place.run)) {
+        place = {last.run, last.offset + 1};
       }
-      const BlockRun& run = store_.run(place.run());
-      const size_t most = std::min<size_t>(blocks.size() - n, run.end - place.offset());
-      size_t length = 1;
-      while (length < most && run.ids[place.offset() + length] == blocks[n + length]) ++length;
+      const BlockRun& run = store_.run(place.run);
       run.touch(mark);
-      cover(place.run(), static_cast<uint16_t>(place.offset()), static_cast<uint16_t>(place.offset() + length));
-      n += length;
-      parent = blocks[n - 1];
-      last = {place.run(), place.offset() + static_cast<uint32_t>(length) - 1};
-      continue;
-    }
-    // A stretch of new ones, until the run is full.
-    BlockPlace first;
-    do {
+      begin = place.offset;
+      last = place;
+      while (++n < blocks.size() && last.offset + 1 < run.end && run.ids[last.offset + 1] == blocks[n]) ++last.offset;
+      if (n < blocks.size()) place = store_.find(blocks[n]);
+    } else {
+      // A stretch of new ones, as far as one run takes them.
       const auto expected = static_cast<uint32_t>(std::min<size_t>(blocks.size() - n, kMaxRunBlocks));
-      place = store_.add_block(parent, last, blocks[n], expected, mark);
-      if (first == BlockPlace{}) first = place;
-      if (place.run() != first.run()) break;
-      last = place;
-      parent = blocks[n++];
-    } while (n < blocks.size() && store_.find(blocks[n]) == BlockPlace{});
-    cover(first.run(), static_cast<uint16_t>(first.offset()), static_cast<uint16_t>(last.offset() + 1));
-    if (place.run() != first.run()) {
-      // The block that opened a new run is covered by the stretch that starts there.
-      cover(place.run(), static_cast<uint16_t>(place.offset()), static_cast<uint16_t>(place.offset() + 1));
-      last = place;
-      parent = blocks[n++];
+      last = store_.add_block(parent, last, blocks[n], expected, mark);
+      begin = last.offset;
+      while (++n < blocks.size() && !(place = store_.find(blocks[n])).exists() && last.offset + 1 < kMaxRunBlocks) {
+        last = store_.add_block(blocks[n - 1], last, blocks[n], expected, mark);
+      }
     }
+    parent = blocks[n - 1];
+    cover(last.run, static_cast<uint16_t>(begin), static_cast<uint16_t>(last.offset + 1));
   }
 }
 
@@ -153,9 +142,11 @@ void RadixIndex::Impl::hold(SlotId slot, Tier tier, uint32_t run_id, uint16_t be
   Slot& owner = slots_[slot];
   const uint16_t holder = holder_of(slot, tier);
   const BlockRun& run = store_.run(run_id);
-  for (uint16_t offset = begin; offset < end; ++offset) {
-    owner.checksum ^= residency_term(run.ids[offset], tier);
-    if (run.held.find(holder, offset) != nullptr) ++owner.extra_copies[{run.ids[offset], tier}];
+  for (uint16_t offset = begin; offset < end; ++offset) owner.checksum ^= residency_term(run.ids[offset], tier);
+  for (auto span = run.held.lower_bound(holder); span != run.held.spans().end() && span->key == holder; ++span) {
+    for (uint16_t offset = std::max(begin, span->begin); offset < std::min(end, span->end); ++offset) {
+      ++owner.extra_copies[{run.ids[offset], tier}];
+    }
   }
   owner.resident[static_cast<size_t>(tier)] += static_cast<uint64_t>(end - begin);
   store_.edit(run_id, [&](BlockRun& edited) { edited.held.cover(holder, begin, end); });
@@ -164,27 +155,55 @@ void RadixIndex::Impl::hold(SlotId slot, Tier tier, uint32_t run_id, uint16_t be
 void RadixIndex::Impl::remove(SlotId slot, const BlocksRemoved& event) {
   Slot& owner = slots_[slot];
   const uint16_t holder = holder_of(slot, event.tier);
-  for (const Hash128& identity : event.blocks) {
-    const BlockPlace place = store_.find(identity);
-    if (place == BlockPlace{}) continue;
-    const auto offset = static_cast<uint16_t>(place.offset());
-    if (store_.run(place.run()).held.find(holder, offset) == nullptr) continue;
-    owner.checksum ^= residency_term(identity, event.tier);
-    --owner.resident[static_cast<size_t>(event.tier)];
-    if (const auto extra = owner.extra_copies.find({identity, event.tier}); extra != owner.extra_copies.end()) {
-      if (--extra->second == 0) owner.extra_copies.erase(extra);
-      continue;
+  const std::vector<Hash128>& ids = event.blocks;
+  for (size_t n = 0; n < ids.size();) {
+    const size_t first = n++;
+    const BlockPlace place = store_.find(ids[first]);
+    if (!place.exists()) continue;
+    const BlockRun& run = store_.run(place.run);
+    auto begin = static_cast<uint16_t>(place.offset);
+    const HeldSpan* span = run.held.find(holder, begin);
+    if (span == nullptr) continue;
+    auto end = static_cast<uint16_t>(begin + 1);
+    if (!drop_extra_copy(owner, ids[first], event.tier)) {
+      // Engines evict chains from the tail or list them from the front: take the neighbours along, in either direction.
+      if (owner.extra_copies.empty()) {
+        while (n < ids.size() && end < span->end && run.ids[end] == ids[n]) ++n, ++end;
+        if (n == first + 1) {
+          while (n < ids.size() && begin > span->begin && run.ids[begin - 1] == ids[n]) ++n, --begin;
+        }
+      }
+      for (uint16_t offset = begin; offset < end; ++offset) {
+        owner.checksum ^= residency_term(run.ids[offset], event.tier);
+      }
+      owner.resident[static_cast<size_t>(event.tier)] -= static_cast<uint64_t>(end - begin);
+      store_.edit(place.run, [&](BlockRun& edited) { edited.held.uncover(holder, begin, end); });
+      // What the engine has just given up is not about to be there, whatever was placed.
+      uncover_placed(place.run, replicas_[owner.owner].placed, begin, end);
+      drop_uncovered(place.run, begin, end);
     }
-    store_.edit(place.run(), [&](BlockRun& edited) { edited.held.uncover(holder, offset, offset + 1); });
-    // What the engine has just given up is not about to be there, whatever was placed.
-    uncover_placed(place.run(), replicas_[owner.owner].placed, offset, static_cast<uint16_t>(offset + 1));
-    const BlockRun& run = store_.run(place.run());
-    if (run.covers(offset)) continue;
-    if (has_dead_span(run)) {
-      sweep_run(place.run(), 0);  // a split must not carry dead spans to where this pass has been already
-    } else {
-      store_.drop_block(place);
-    }
+  }
+}
+
+bool RadixIndex::Impl::drop_extra_copy(Slot& owner, Hash128 identity, Tier tier) {
+  const auto extra = owner.extra_copies.find({identity, tier});
+  if (extra == owner.extra_copies.end()) return false;
+  if (--extra->second == 0) owner.extra_copies.erase(extra);
+  owner.checksum ^= residency_term(identity, tier);
+  --owner.resident[static_cast<size_t>(tier)];
+  return true;
+}
+
+void RadixIndex::Impl::drop_uncovered(uint32_t id, uint16_t begin, uint16_t end) {
+  const BlockRun& run = store_.run(id);
+  if (has_dead_span(run)) {
+    sweep_run(id, 0);  // a split must not carry dead spans to where this pass has been already
+  } else if (run.held.empty() && !run.placed) {
+    store_.drop_blocks(id, run.begin, run.end);
+  } else {
+    bool any = false;
+    for (uint16_t offset = begin; offset < end && !any; ++offset) any = !run.covers(offset);
+    if (any) store_.settle(id);
   }
 }
 

@@ -9,10 +9,9 @@ namespace warmpath {
 
 BlockPlace RunStore::add_block(Hash128 parent, BlockPlace after, Hash128 identity, uint32_t expected, uint32_t mark) {
   uint32_t id;
-  const bool extends =
-      after != BlockPlace{} && run(after.run()).end == after.offset() + 1 && run(after.run()).end < kMaxRunBlocks;
+  const bool extends = after.exists() && run(after.run).end == after.offset + 1 && run(after.run).end < kMaxRunBlocks;
   if (extends) {
-    id = after.run();
+    id = after.run;
     BlockRun& extended = mutable_run(id);
     if (extended.end == extended.capacity) {
       const uint32_t growth = std::max<uint32_t>({expected, extended.capacity / 4u, 4u});
@@ -22,25 +21,23 @@ BlockPlace RunStore::add_block(Hash128 parent, BlockPlace after, Hash128 identit
     id = new_run(parent, std::clamp<uint32_t>(expected, 1, kMaxRunBlocks));
   }
   BlockRun& target = mutable_run(id);
-  const BlockPlace place(id, target.end);
+  const BlockPlace place{id, target.end};
   target.ids[target.end++] = identity;
   target.touch(mark);
-  table_.insert(identity, place, identity_reader());
+  table_.insert(identity, id);
   return place;
 }
 
-void RunStore::drop_block(BlockPlace place) {
-  const uint32_t id = place.run();
-  const auto offset = static_cast<uint16_t>(place.offset());
-  table_.erase(identity_at(place), place, identity_reader());
+void RunStore::drop_blocks(uint32_t id, uint16_t begin, uint16_t end) {
   BlockRun& shrunk = mutable_run(id);
-  if (offset == shrunk.begin) {
-    ++shrunk.begin;
+  for (uint16_t offset = begin; offset < end; ++offset) table_.erase(shrunk.ids[offset], id);
+  if (begin == shrunk.begin) {
+    shrunk.begin = end;
   } else {
-    if (offset + 1 != shrunk.end) split(id, static_cast<uint16_t>(offset + 1));
-    mutable_run(id).end = offset;
+    if (end != shrunk.end) split(id, end);
+    shrunk.end = begin;
   }
-  if (run(id).size() == 0) {
+  if (shrunk.size() == 0) {
     free_run(id);
   } else {
     compact(id);
@@ -48,15 +45,20 @@ void RunStore::drop_block(BlockPlace place) {
 }
 
 void RunStore::settle(uint32_t id) {
-  // From the back, so that a split leaves only blocks that are known to be covered behind.
-  for (uint32_t offset = run(id).end; offset > run(id).begin;) {
-    --offset;
-    if (run(id).covers(static_cast<uint16_t>(offset))) continue;
-    const uint16_t begin = run(id).begin;
-    drop_block({id, offset});
-    if (!in_use(id)) return;
-    // Compaction moved the remaining blocks to offset 0.
-    if (run(id).begin == 0 && begin > 0) offset -= begin;
+  // From the back: the tail that a split cuts off is covered throughout, and what is before `begin` keeps its offsets
+  // unless it is moved to the run's front.
+  uint32_t end = run(id).end;
+  while (end > run(id).begin) {
+    if (run(id).covers(static_cast<uint16_t>(end - 1))) {
+      --end;
+      continue;
+    }
+    uint32_t begin = end - 1;
+    while (begin > run(id).begin && !run(id).covers(static_cast<uint16_t>(begin - 1))) --begin;
+    const uint32_t kept = begin - run(id).begin;
+    drop_blocks(id, static_cast<uint16_t>(begin), static_cast<uint16_t>(end));
+    if (kept == 0 || !in_use(id)) return;
+    end = run(id).begin + kept;
   }
 }
 
@@ -69,7 +71,7 @@ bool RunStore::join(uint32_t left, uint32_t right) {
   if (into.end + from.size() > into.capacity) reserve(into, into.end + from.size());
   const auto shift = static_cast<uint16_t>(into.end - from.begin);
   for (uint16_t offset = from.begin; offset < from.end; ++offset) {
-    table_.move(from.ids[offset], {right, offset}, {left, into.end});
+    table_.move(from.ids[offset], right, left);
     into.ids[into.end++] = from.ids[offset];
   }
   bytes_ -= into.heap_size();
@@ -87,7 +89,7 @@ bool RunStore::join(uint32_t left, uint32_t right) {
 void RunStore::drop_run(uint32_t id) {
   const BlockRun& dropped = run(id);
   for (uint16_t offset = dropped.begin; offset < dropped.end; ++offset) {
-    table_.erase(dropped.ids[offset], {id, offset}, identity_reader());
+    table_.erase(dropped.ids[offset], id);
   }
   free_run(id);
 }
@@ -134,7 +136,7 @@ void RunStore::split(uint32_t id, uint16_t at) {
   BlockRun& head = mutable_run(id);
   BlockRun& tail = mutable_run(tail_id);
   for (uint16_t offset = at; offset < head.end; ++offset) {
-    table_.move(head.ids[offset], {id, offset}, {tail_id, tail.end});
+    table_.move(head.ids[offset], id, tail_id);
     tail.ids[tail.end++] = head.ids[offset];
   }
   tail.last_used = head.last_used;
@@ -157,10 +159,7 @@ void RunStore::compact(uint32_t id) {
   const uint32_t size = loose.size();
   bytes_ -= loose.heap_size();
   auto ids = std::make_unique<Hash128[]>(size);
-  for (uint32_t n = 0; n < size; ++n) {
-    ids[n] = loose.ids[begin + n];
-    if (begin > 0) table_.move(ids[n], {id, begin + n}, {id, n});
-  }
+  std::copy(loose.ids.get() + begin, loose.ids.get() + loose.end, ids.get());
   loose.first_parent = loose.parent();
   loose.ids = std::move(ids);
   loose.begin = 0;
@@ -187,7 +186,7 @@ Status RunStore::check_integrity() const {
       return internal_error(where + "its bounds are wrong");
     }
     for (uint16_t offset = checked.begin; offset < checked.end; ++offset) {
-      if (find(checked.ids[offset]) != BlockPlace(id, offset)) {
+      if (find(checked.ids[offset]) != BlockPlace{id, offset}) {
         return internal_error(where + "block " + std::to_string(offset) + " is not found by its identity");
       }
     }

@@ -22,9 +22,15 @@ class RunStore {
  public:
   // The place of a block, or a default BlockPlace.
   BlockPlace find(Hash128 identity) const {
-    return table_.find(identity, [&](BlockPlace place) { return identity_at(place) == identity; });
+    BlockPlace place;
+    table_.find(identity, [&](uint32_t id) {
+      const uint32_t offset = run(id).offset_of(identity);
+      if (offset == kMaxRunBlocks) return false;
+      place = {id, offset};
+      return true;
+    });
+    return place;
   }
-  Hash128 identity_at(BlockPlace place) const { return run(place.run()).ids[place.offset()]; }
   const BlockRun& run(uint32_t id) const { return chunks_[id >> kChunkBits][id & (kChunkRuns - 1)]; }
   bool in_use(uint32_t id) const { return run(id).capacity != 0; }
 
@@ -32,7 +38,7 @@ class RunStore {
   // it is unknown) is that run's last block and there is room, else into a new run with room for `expected` blocks.
   BlockPlace add_block(Hash128 parent, BlockPlace after, Hash128 identity, uint32_t expected, uint32_t mark);
 
-  // Changes spans only. The run must not lose its last cover of a block: drop_block() or settle() follows if it does.
+  // Changes spans only. The run must not lose its last cover of a block: drop_blocks() or settle() follows if it does.
   template <typename Change>
   void edit(uint32_t id, Change change) {
     BlockRun& edited = mutable_run(id);
@@ -41,9 +47,9 @@ class RunStore {
     bytes_ += edited.heap_size();
   }
 
-  // REQUIRES that nobody covers the block. May split the run, or end it. A place behind it in the same run becomes
-  // invalid.
-  void drop_block(BlockPlace place);
+  // REQUIRES that nobody covers blocks [begin, end). May split the run, end it, or move what is left of it to its
+  // front.
+  void drop_blocks(uint32_t id, uint16_t begin, uint16_t end);
   // Drops every block that nobody covers.
   void settle(uint32_t id);
   // If `right` continues `left` and both fit in one run, they become one. True if they did.
@@ -70,9 +76,6 @@ class RunStore {
   static constexpr uint32_t kChunkRuns = uint32_t{1} << kChunkBits;
 
   BlockRun& mutable_run(uint32_t id) { return chunks_[id >> kChunkBits][id & (kChunkRuns - 1)]; }
-  auto identity_reader() const {
-    return [this](BlockPlace place) { return identity_at(place); };
-  }
   uint32_t new_run(Hash128 parent, uint32_t capacity);
   void free_run(uint32_t id);
   void reserve(BlockRun& run, uint32_t capacity);
