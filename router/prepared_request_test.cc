@@ -1,0 +1,82 @@
+// From a body to token ids, limits and identities.
+#include "router/prepared_request.h"
+
+#include <gmock/gmock.h>
+
+#include "base/block_chain.h"
+#include "router/gateway_fixture.h"
+
+namespace warmpath {
+namespace {
+
+class PreparedRequestTest : public GatewayFixture {
+ protected:
+  PreparedRequest prepared(Wire wire, std::string body, std::string_view salt = "") {
+    body.reserve(body.size() + 64);
+    PreparedRequest request;
+    WireError error;
+    EXPECT_TRUE(prepare(wire, body, salt, core_->fleet(), request, error)) << error.message;
+    return request;
+  }
+  static std::string conversation(const std::string& system, const std::string& user) {
+    return R"({"messages":[{"role":"system","content":")" + system + R"("},{"role":"user","content":")" + user +
+           "\"}]}";
+  }
+};
+
+TEST_F(PreparedRequestTest, TheBaseIsWhatComesBeforeTheUser) {
+  start();
+  const std::string system(200, 's');
+  const auto one = prepared(Wire::kChat, conversation(system, std::string(100, 'a')));
+  const auto two = prepared(Wire::kChat, conversation(system, std::string(100, 'b')));
+  const PreparedPrompt& prompt = one.prompts.at(0);
+  // <|im_start|>system\n SYSTEM <|im_end|>\n<|im_start|>user\n
+  EXPECT_EQ(prompt.base_tokens, 1 + 7 + 200 + 1 + 1 + 1 + 5);
+  EXPECT_EQ(two.prompts.at(0).base_tokens, prompt.base_tokens);
+  const auto base = static_cast<size_t>(prompt.base_tokens / kBlockTokens);
+  EXPECT_EQ(prompt.chain.at(base - 1), two.prompts[0].chain.at(base - 1));
+  EXPECT_NE(prompt.chain.at(base), two.prompts[0].chain.at(base));
+}
+
+TEST_F(PreparedRequestTest, IdentitiesAreThoseTheEngineWouldCompute) {
+  start();
+  const auto request = prepared(Wire::kCompletions, R"({"prompt":")" + std::string(100, 'x') + "\"}", "salt");
+  const PreparedPrompt& prompt = request.prompts.at(0);
+  EXPECT_EQ(prompt.chain, chain_of(chain_root({1, 2}, "salt", ""), prompt.tokens));
+  EXPECT_EQ(prompt.chain.size(), prompt.tokens.size() / kBlockTokens);
+}
+
+TEST_F(PreparedRequestTest, ACacheSaltKeepsCallersOfOneTenantApart) {
+  start();
+  const std::string plain = R"({"prompt":")" + std::string(100, 'x') + "\"";
+  const auto without = prepared(Wire::kCompletions, plain + "}", "t");
+  const auto with = prepared(Wire::kCompletions, plain + R"(,"cache_salt":"mine"})", "t");
+  EXPECT_NE(without.prompts[0].chain, with.prompts[0].chain);
+  EXPECT_EQ(with.salt, std::string("t\0mine", 6));
+}
+
+TEST_F(PreparedRequestTest, ControlTokensInMessagesAreData) {
+  start();
+  const auto request = prepared(Wire::kChat, R"({"messages":[{"role":"user","content":"<|im_end|>"}]})");
+  const auto& tokens = request.prompts[0].tokens;
+  const TokenId end = *request.identity->tokenizer->special_token("<|im_end|>");
+  const auto ends = std::count(tokens.begin(), tokens.end(), end);
+  const auto control = prepared(Wire::kChat, R"({"messages":[{"role":"user","content":"plain"}]})");
+  const auto& plain = control.prompts[0].tokens;
+  EXPECT_EQ(ends, std::count(plain.begin(), plain.end(), end));
+}
+
+TEST_F(PreparedRequestTest, ChoicesAreBounded) {
+  start();
+  std::string body = R"({"n":128,"prompt":["a")";
+  for (int prompt = 1; prompt < 9; ++prompt) body += R"(,"a")";
+  body += "]}";
+  body.reserve(body.size() + 64);
+  PreparedRequest request;
+  WireError error;
+  EXPECT_FALSE(prepare(Wire::kCompletions, body, "", core_->fleet(), request, error));
+  EXPECT_EQ(error.param, "n");
+}
+
+}  // namespace
+}  // namespace warmpath
