@@ -13,7 +13,6 @@
 #include <cstring>
 #include <fstream>
 
-#include "base/hash128.h"
 #include "base/token.h"
 
 namespace warmpath {

@@ -4,7 +4,8 @@
 // Errors: what the replica says keeps its code (proto/wire_status.h). A connection that cannot be made or breaks is
 // kUnavailable. A replica that sends something malformed is kInternal: the message names it, and the call is cancelled.
 //
-// Thread safety: as Upstream. Listeners are called on the thread of a GrpcClientLoop queue, one upstream on one queue.
+// Thread safety: as Upstream. Listeners are called on the thread of a GrpcClientLoop queue, one upstream on one queue,
+// possibly before generate() or subscribe() has returned.
 // Calls outlive the upstream that made them.
 #pragma once
 
