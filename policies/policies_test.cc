@@ -264,6 +264,10 @@ TEST(PredictedSeconds, ARunningSessionGoesBackToItsCacheHoweverSharedItsBaseIs) 
   fleet[1].device_tokens = 8900;
   fleet[1].running = 1;
   EXPECT_EQ(tested->decide(prompt(9500, 7, 8000), fleet, rng, kSecond).candidate, 1u);
+  // The other lost the base: for this session that is 3 * 9.5 s, not a thing it can cheaply get.
+  fleet[0].device_tokens = 0;
+  fleet[1].queued_uncached_tokens = 5000;
+  EXPECT_EQ(tested->decide(prompt(9500, 7, 8000), fleet, rng, kSecond).candidate, 1u);
 }
 
 TEST(PredictedSeconds, AReplicaFourTimesSlowerGetsLess) {
