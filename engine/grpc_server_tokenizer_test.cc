@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "model_file/synthetic_model.h"
 
 namespace warmpath {
