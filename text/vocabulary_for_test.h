@@ -1,0 +1,33 @@
+// Where tests and benches find vocabularies: the shared model data beside the source tree, and the default model in
+// WARMPATH_MODEL or the user's cache. Test code only.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace warmpath {
+
+// The GGUF file that holds the vocabulary of `family`; nullopt when this machine has none.
+inline std::optional<std::string> find_vocabulary(const std::string& family) {
+  std::filesystem::path path;
+  if (family == "smollm") {
+    const auto variable = [](const char* name) {
+      const char* value = std::getenv(name);
+      return std::string(value != nullptr ? value : "");
+    };
+    const std::filesystem::path cache =
+        variable("XDG_CACHE_HOME").empty() ? variable("HOME") + "/.cache" : variable("XDG_CACHE_HOME");
+    path = variable("WARMPATH_MODEL").empty() ? cache / "warmpath/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+                                              : std::filesystem::path(variable("WARMPATH_MODEL"));
+  } else {
+    path =
+        std::filesystem::path(WARMPATH_SOURCE_DIR) / "../shared/model_data/vocab" / ("ggml-vocab-" + family + ".gguf");
+  }
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  return path.string();
+}
+
+}  // namespace warmpath
