@@ -104,23 +104,11 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-// Where a user's gateway keeps the tenants' salts between runs, so that their caches stay warm.
-std::string salts_path() {
-  const char* state = getenv("XDG_STATE_HOME");
-  const char* home = getenv("HOME");
-  const fs::path folder =
-      (state != nullptr ? fs::path(state) : fs::path(home != nullptr ? home : "/tmp") / ".local/state") / "warmpath";
-  std::error_code error;
-  fs::create_directories(folder, error);
-  return folder / "salts";
-}
-
 std::string gateway_yaml(const Options& options, const fs::path& folder, uint16_t port, uint16_t admin_port) {
   std::string yaml = "listen: " + quoted(options.host + ":" + std::to_string(port)) +
                      "\nadmin:\n  listen: " + quoted("127.0.0.1:" + std::to_string(admin_port)) + "\n";
   if (!options.keys_file.empty()) {
-    yaml += "auth:\n  keys: " + quoted(fs::absolute(options.keys_file).string()) +
-            "\n  state: " + quoted(salts_path()) + "\n";
+    yaml += "auth:\n  keys: " + quoted(fs::absolute(options.keys_file).string()) + "\n";
   } else if (options.insecure_no_auth) {
     yaml += "auth:\n  insecure_no_auth: true\n";
   }

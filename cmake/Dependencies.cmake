@@ -2,6 +2,9 @@
 # targets differ between Debian 12 and 13.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
+if(POLICY CMP0167)
+  cmake_policy(SET CMP0167 NEW) # Boost's own package file instead of CMake's removed module
+endif()
 find_package(Boost 1.81 REQUIRED COMPONENTS json url context)
 find_package(OpenSSL REQUIRED)
 find_package(Protobuf REQUIRED)

@@ -1,0 +1,104 @@
+// The documentation and the programs agree: generated pages are current, links lead somewhere, every command explains
+// itself.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
+
+namespace warmpath {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Output {
+  std::string text;
+  int code = -1;
+};
+
+Output run(const std::string& command) {
+  Output output;
+  std::FILE* pipe = popen((std::string(WARMPATH_BINARY_DIR) + "/bin/" + command + " 2>&1").c_str(), "r");
+  char chunk[4096];
+  for (size_t got; (got = std::fread(chunk, 1, sizeof chunk, pipe)) > 0;) output.text.append(chunk, got);
+  output.code = WEXITSTATUS(pclose(pipe));
+  return output;
+}
+
+TEST(Docs, ConfigurationIsWhatTheCodeSays) {
+  EXPECT_EQ(read(fs::path(WARMPATH_SOURCE_DIR) / "docs/configuration.md"),
+            run("warmpath gateway --print-config-reference").text)
+      << "write it anew: warmpath gateway --print-config-reference > docs/configuration.md";
+}
+
+TEST(Docs, LinksLeadToFiles) {
+  const std::regex link(R"(\]\(([^)#:]+)\))");
+  std::vector<fs::path> pages{fs::path(WARMPATH_SOURCE_DIR) / "README.md"};
+  for (const auto& entry : fs::directory_iterator(fs::path(WARMPATH_SOURCE_DIR) / "docs"))
+    pages.push_back(entry.path());
+  int links = 0;
+  for (const fs::path& page : pages) {
+    const std::string text = read(page);
+    for (std::sregex_iterator match(text.begin(), text.end(), link), end; match != end; ++match, ++links) {
+      EXPECT_TRUE(fs::exists(page.parent_path() / (*match)[1].str())) << page << " links to " << (*match)[1];
+    }
+  }
+  EXPECT_GT(links, 10);
+}
+
+TEST(Programs, ExplainThemselves) {
+  for (const char* command : {"warmpath", "warmpath up", "warmpath gateway", "warmpath mock-replica", "warmpath models",
+                              "warmpath models pull", "warmpath tokenize", "warmpath render", "warmpath keys",
+                              "warmpath keys add", "warmpath doctor", "warmpath-engine"}) {
+    const Output help = run(std::string(command) + " --help");
+    EXPECT_EQ(help.code, 0) << command;
+    EXPECT_GT(help.text.size(), 100u) << command;
+  }
+  for (const char* command : {"warmpath", "warmpath up", "warmpath tokenize", "warmpath-engine"}) {
+    const Output version = run(std::string(command) + " --version");
+    EXPECT_EQ(version.code, 0) << command;
+    EXPECT_NE(version.text.find("0.1.0"), std::string::npos) << version.text;
+  }
+}
+
+TEST(Programs, SayWhatIsWrongWithAFile) {
+  const fs::path file = fs::temp_directory_path() / ("warmpath-docs-test-" + std::to_string(getpid()) + ".yaml");
+  std::ofstream(file)
+      << "listen: 127.0.0.1:0\nmodels:\n  - name: m\n    polcy: random\n    endpoints: [\"unix:/tmp/x\"]\n";
+  const Output check = run("warmpath gateway --check " + file.string());
+  EXPECT_EQ(check.code, 1);
+  EXPECT_NE(check.text.find(":4:5"), std::string::npos) << check.text;
+  EXPECT_NE(check.text.find("policy"), std::string::npos) << "the nearest valid word: " << check.text;
+  std::ofstream(file) << "listen: 0.0.0.0:8080\nmodels:\n  - name: m\n    endpoints: [\"unix:/tmp/x\"]\n";
+  EXPECT_EQ(run("warmpath gateway --check " + file.string()).code, 1) << "listening to strangers without keys";
+  EXPECT_EQ(run("warmpath gateway --insecure-no-auth --check " + file.string()).code, 0);
+  fs::remove(file);
+}
+
+TEST(Programs, TokenizeGoesBothWaysAndRenderShowsThePrompt) {
+  const fs::path file = fs::temp_directory_path() / ("warmpath-docs-test-" + std::to_string(getpid()) + ".txt");
+  const std::string text = "Round trip: \xc3\xa9\xe2\x82\xac <|im_end|>\n";
+  std::ofstream(file) << text;
+  const std::string model = "--model synthetic:llama-2x64 ";
+  const Output ids = run("warmpath tokenize " + model + file.string() + " | head -1 > " + file.string() + ".ids; " +
+                         WARMPATH_BINARY_DIR + "/bin/warmpath tokenize --detokenize " + model + file.string() + ".ids");
+  EXPECT_EQ(ids.text.substr(ids.text.size() - std::min(ids.text.size(), text.size())), text);
+  std::ofstream(file) << R"({"messages": [{"role": "user", "content": "hello"}]})";
+  const Output prompt = run("warmpath render " + model + file.string());
+  EXPECT_EQ(prompt.code, 0) << prompt.text;
+  EXPECT_NE(prompt.text.find("<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"), std::string::npos)
+      << prompt.text;
+  fs::remove(file);
+  fs::remove(file.string() + ".ids");
+}
+
+}  // namespace
+}  // namespace warmpath
