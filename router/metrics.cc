@@ -26,14 +26,18 @@ double count(int64_t number) { return static_cast<double>(number); }
 
 struct Metrics::Parts {
   prometheus::Registry registry;
+  std::vector<std::string> names;
 
   Family<Counter>& counter(const char* name, const char* help) {
+    names.emplace_back(name);
     return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
   }
   Family<Gauge>& gauge(const char* name, const char* help) {
+    names.emplace_back(name);
     return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
   }
   Family<Histogram>& histogram(const char* name, const char* help) {
+    names.emplace_back(name);
     return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
   }
 
@@ -169,6 +173,8 @@ void Metrics::Parts::read(const HttpCounters& http) {
     follow(http_refused.Add({{"reason", std::string(row.code)}}), http.refused[reason]);
   }
 }
+
+std::vector<std::string> Metrics::names() const { return parts_->names; }
 
 std::string Metrics::text(const Fleet& fleet, const HttpCounters* http) {
   parts_->read(fleet);

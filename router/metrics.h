@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "router/http_counters.h"
 #include "router/receipt.h"
@@ -34,6 +35,8 @@ class Metrics {
 
   // Brings what is only read on demand up to date first. `http` may be null.
   std::string text(const Fleet& fleet, const HttpCounters* http);
+  // Of every metric, used or not yet.
+  std::vector<std::string> names() const;
 
  private:
   struct Parts;

@@ -155,6 +155,22 @@ TEST_F(TenantsTest, MetricsSayWhatHappened) {
   EXPECT_THAT(text, Not(HasSubstr("\"red\"")));
 }
 
+TEST_F(TenantsTest, EveryMetricIsDocumented) {
+  std::ifstream file(std::string(WARMPATH_SOURCE_DIR) + "/docs/metrics.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  size_t documented = 0;
+  for (const std::string& name : Metrics().names()) {
+    EXPECT_THAT(page, HasSubstr("`" + name + "`"));
+    ++documented;
+  }
+  EXPECT_GT(documented, 30u);
+  // And nothing is documented that does not exist.
+  for (size_t at = page.find("`warmpath_"); at != std::string::npos; at = page.find("`warmpath_", at + 1)) {
+    const std::string name = page.substr(at + 1, page.find('`', at + 1) - at - 1);
+    EXPECT_THAT(Metrics().names(), ::testing::Contains(name));
+  }
+}
+
 TEST_F(TenantsTest, AReloadChangesKeysAndModels) {
   start();
   reply_always("x");
