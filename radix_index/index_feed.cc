@@ -65,6 +65,7 @@ FeedOutcome RadixIndex::Impl::apply_snapshot(Replica& replica, ReplicaId id, con
     kill_slot(replica.holds);
     replica.holds = std::exchange(replica.loads, kNoSlot);
     slots_[replica.holds].state = Slot::State::kHolds;
+    show_slots(replica, id);
     replica.phase = Replica::Phase::kLive;
     replica.last_sequence = batch.sequence;
     outcome.trust_changed = outcome.trust_changed || replica.trust != Trust::kExact;

@@ -35,6 +35,7 @@ class RadixIndex::Impl {
  private:
   using SlotId = uint16_t;
   static constexpr SlotId kNoSlot = UINT16_MAX;
+  static constexpr ReplicaId kNobody = UINT32_MAX;
   // A holder key is slot * kTiers + tier, in 16 bits.
   static constexpr size_t kMaxSlots = UINT16_MAX / kTiers;
 
@@ -59,6 +60,11 @@ class RadixIndex::Impl {
     uint64_t reusable_after_pass = 0;  // kDead
   };
 
+  // What a lookup needs to know of a slot, in one place and small: a query over many holders reads one per holder.
+  struct SlotFace {
+    ReplicaId replica = kNobody;  // whose holdings or placements lookups see here; kNobody while loading, free or dead
+    SlotId partner = kNoSlot;     // the replica's other visible slot
+  };
   struct Replica {
     enum class Phase : uint8_t { kNoStream, kSnapshot, kLive };
     bool in_use = false;
@@ -83,6 +89,8 @@ class RadixIndex::Impl {
 
   SlotId new_slot(Slot::State state, ReplicaId owner);
   void kill_slot(SlotId slot);
+  // Lookups see the replica's present slots from now on.
+  void show_slots(const Replica& replica, ReplicaId id);
   // The replica holds nothing from now on.
   void renew_held(Replica& replica, ReplicaId id);
 
@@ -116,6 +124,7 @@ class RadixIndex::Impl {
   IndexOptions options_;
   RunStore store_;
   std::vector<Slot> slots_;
+  std::vector<SlotFace> faces_;  // one per slot
   std::vector<Replica> replicas_;
   uint32_t replica_count_ = 0;
   uint32_t sweep_cursor_ = 0;

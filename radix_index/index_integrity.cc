@@ -52,6 +52,10 @@ Status RadixIndex::Impl::check_integrity() const {
   }
   for (SlotId slot = 0; slot < slots_.size(); ++slot) {
     const Slot& owner = slots_[slot];
+    const bool visible = owner.state == Slot::State::kHolds || owner.state == Slot::State::kPlaced;
+    if (faces_[slot].replica != (visible ? owner.owner : kNobody)) {
+      return internal_error("slot " + std::to_string(slot) + ": lookups see it wrong");
+    }
     if (owner.state == Slot::State::kFree || owner.state == Slot::State::kDead) continue;
     const std::string where = "slot " + std::to_string(slot) + ": ";
     const Recount& recount = recounts[slot];
@@ -66,6 +70,9 @@ Status RadixIndex::Impl::check_integrity() const {
                             : owner.state == Slot::State::kLoads ? replica.loads
                                                                  : replica.placed;
     if (expected != slot) return internal_error(where + "its replica does not know it");
+    if (visible && faces_[slot].partner != (owner.state == Slot::State::kHolds ? replica.placed : replica.holds)) {
+      return internal_error(where + "lookups see another partner");
+    }
   }
   return {};
 }

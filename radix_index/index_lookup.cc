@@ -48,6 +48,8 @@ void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, In
     const BlockRun& run = store_.run(place.run);
     const auto offset = static_cast<uint16_t>(place.offset);
     const size_t most = std::min<size_t>(chain.size() - depth, run.end - offset);
+    // The spans are needed next; let them come while the identities are compared.
+    __builtin_prefetch(run.held.spans().data());
     uint32_t length = 1;
     while (length < most && run.ids[offset + length] == chain[depth + length]) ++length;
     const auto end = static_cast<uint16_t>(offset + length);
@@ -73,10 +75,10 @@ void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, In
       const SlotId slot = slot_of(span->key);
       const HeldSpan* next = span + 1;
       while (next != last && slot_of(next->key) == slot) ++next;
-      if (slots_[slot].state == Slot::State::kHolds) {
-        const ReplicaId replica = slots_[slot].owner;
-        if (IndexMatch* match = current(replica)) {
-          extend(*match, run, span, next, replicas_[replica].placed, offset, end, now);
+      const SlotFace& face = faces_[slot];
+      if (face.replica != kNobody) {
+        if (IndexMatch* match = current(face.replica)) {
+          extend(*match, run, span, next, face.partner, offset, end, now);
           still_leading += match->leading_blocks() == depth + length;
         }
       }
@@ -85,14 +87,13 @@ void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, In
     if (run.placed) {
       SlotId seen = kNoSlot;
       for (const PlacedSpan& placed : run.placed->spans()) {
-        if (placed.key == seen || slots_[placed.key].state != Slot::State::kPlaced) continue;
+        const SlotFace& face = faces_[placed.key];
+        if (placed.key == seen || face.replica == kNobody) continue;
         seen = placed.key;
-        const ReplicaId replica = slots_[seen].owner;
         // A replica that also holds part of this run was served above.
-        const uint16_t holder = holder_of(replicas_[replica].holds, Tier::kDevice);
-        const auto held = run.held.lower_bound(holder);
-        if (held != run.held.spans().end() && slot_of(held->key) == replicas_[replica].holds) continue;
-        if (IndexMatch* match = current(replica)) {
+        const auto held = run.held.lower_bound(holder_of(face.partner, Tier::kDevice));
+        if (held != run.held.spans().end() && slot_of(held->key) == face.partner) continue;
+        if (IndexMatch* match = current(face.replica)) {
           extend(*match, run, nullptr, nullptr, seen, offset, end, now);
           still_leading += match->leading_blocks() == depth + length;
         }

@@ -44,6 +44,7 @@ Result<ReplicaId> RadixIndex::Impl::add_replica() {
   added.in_use = true;
   added.holds = new_slot(Slot::State::kHolds, id);
   added.placed = new_slot(Slot::State::kPlaced, id);
+  show_slots(added, id);
   ++replica_count_;
   return id;
 }
@@ -73,6 +74,7 @@ RadixIndex::Impl::SlotId RadixIndex::Impl::new_slot(Slot::State state, ReplicaId
     WARMPATH_CHECK(free != slots_.end(), "three slots per replica are always enough after a sweep");
   }
   if (free == slots_.end()) free = slots_.emplace(slots_.end());
+  faces_.resize(slots_.size());
   *free = Slot{};
   free->state = state;
   free->owner = owner;
@@ -81,10 +83,16 @@ RadixIndex::Impl::SlotId RadixIndex::Impl::new_slot(Slot::State state, ReplicaId
 
 void RadixIndex::Impl::kill_slot(SlotId slot) {
   if (slot == kNoSlot) return;
+  faces_[slot] = SlotFace{};
   slots_[slot] = Slot{};
   slots_[slot].state = Slot::State::kDead;
   // The pass under way may be past some of its spans already; the one after it sees them all.
   slots_[slot].reusable_after_pass = sweep_pass_ + 1;
+}
+
+void RadixIndex::Impl::show_slots(const Replica& replica, ReplicaId id) {
+  faces_[replica.holds] = {id, replica.placed};
+  faces_[replica.placed] = {id, replica.holds};
 }
 
 void RadixIndex::Impl::renew_held(Replica& replica, ReplicaId id) {
@@ -92,6 +100,7 @@ void RadixIndex::Impl::renew_held(Replica& replica, ReplicaId id) {
   kill_slot(replica.placed);
   replica.holds = new_slot(Slot::State::kHolds, id);
   replica.placed = new_slot(Slot::State::kPlaced, id);
+  show_slots(replica, id);
 }
 
 // --- storing and removing ---
