@@ -58,7 +58,6 @@ void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, In
     size_t still_leading = 0;
     // The match of a replica that holds everything so far, or null.
     const auto current = [&](ReplicaId replica) -> IndexMatch* {
-      // A sparse set: a position counts only if the match there names the replica, so nothing needs to be reset.
       uint32_t& position = out.position_of_replica[replica];
       if (position >= out.matches.size() || out.matches[position].replica != replica) {
         if (depth > 0) return nullptr;
@@ -102,7 +101,15 @@ void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, In
     depth += length;
     if (still_leading == 0) break;
   }
-  std::erase_if(out.matches, [](const IndexMatch& match) { return match.leading_blocks() == 0; });
+  for (uint32_t n = 0; n < out.matches.size();) {
+    if (out.matches[n].leading_blocks() > 0) {
+      ++n;
+      continue;
+    }
+    out.matches[n] = out.matches.back();
+    out.position_of_replica[out.matches[n].replica] = n;
+    out.matches.pop_back();
+  }
 }
 
 }  // namespace warmpath

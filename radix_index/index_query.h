@@ -30,13 +30,12 @@ struct IndexMatches {
   std::vector<IndexMatch> matches;
 
   const IndexMatch* find(ReplicaId replica) const {
-    for (const IndexMatch& match : matches) {
-      if (match.replica == replica) return &match;
-    }
-    return nullptr;
+    if (replica >= position_of_replica.size()) return nullptr;
+    const uint32_t position = position_of_replica[replica];
+    return position < matches.size() && matches[position].replica == replica ? &matches[position] : nullptr;
   }
 
-  // Scratch of RadixIndex::query: for each replica, where its match is if it has one.
+  // For each replica, where its match is: a sparse set, so an entry counts only if the match there names the replica.
   std::vector<uint32_t> position_of_replica;
 };
 

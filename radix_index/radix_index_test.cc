@@ -268,6 +268,25 @@ TEST(RadixIndex, RemovedReplicasLeaveNothingBehind) {
   EXPECT_EQ(index.check_integrity(), Status());
 }
 
+TEST(RadixIndex, MatchesAreFoundByReplica) {
+  RadixIndex index;
+  std::vector<ReplicaId> replicas;
+  for (int n = 0; n < 8; ++n) {
+    replicas.push_back(*index.add_replica());
+    // Odd ones hold the second half only: spans of the run, but nothing leading.
+    const int first = n % 2 == 0 ? 0 : 10;
+    Stream(index, replicas.back()).snapshot({BlocksStored{Tier::kDevice, block(first - 1), blocks(first, 20 - first)}});
+  }
+  IndexMatches matches;
+  for (int round = 0; round < 2; ++round) {
+    index.query(blocks(0, 20), kSecond, matches);
+    EXPECT_EQ(matches.matches.size(), 4u);
+    for (int n = 0; n < 8; ++n) EXPECT_EQ(matches.find(replicas[n]) != nullptr, n % 2 == 0) << n;
+    index.query(blocks(500, 3), kSecond, matches);
+    EXPECT_EQ(matches.find(replicas[0]), nullptr);
+  }
+}
+
 TEST(RadixIndex, RefusesMoreReplicasThanItServes) {
   RadixIndex index({.max_bytes = 1 << 20, .max_replicas = 2});
   EXPECT_TRUE(index.add_replica().ok());
