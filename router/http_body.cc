@@ -22,6 +22,11 @@ bool HttpBodyBudget::take(uint64_t bytes) {
   return true;
 }
 
+bool HttpBodyBudget::take_freed(uint64_t bytes) {
+  uint64_t freed = freed_.load(std::memory_order_relaxed);
+  return freed >= bytes && freed_.compare_exchange_strong(freed, 0, std::memory_order_relaxed);
+}
+
 HttpBody::~HttpBody() {
   std::free(data_);
   if (capacity_ > 0) budget_->give_back(capacity_);

@@ -19,12 +19,19 @@ class HttpBodyBudget {
 
   bool fits(uint64_t bytes) const { return bytes <= limit_ && used() <= limit_ - bytes; }
   bool take(uint64_t bytes);  // false, and nothing taken, when it does not fit
-  void give_back(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void give_back(uint64_t bytes) {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    freed_.fetch_add(bytes, std::memory_order_relaxed);
+  }
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+  // Bytes given back since the last call that returned true, which it does once they are at least `bytes`.
+  bool take_freed(uint64_t bytes);
+  uint64_t freed() const { return freed_.load(std::memory_order_relaxed); }
 
  private:
   const uint64_t limit_;
   std::atomic<uint64_t> used_{0};
+  std::atomic<uint64_t> freed_{0};
 };
 
 class HttpBody {

@@ -1,5 +1,7 @@
 #include "router/http_io_thread.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -13,6 +15,11 @@ namespace warmpath {
 namespace {
 
 constexpr size_t kScratchBytes = 64 << 10;
+
+// Bodies, and what is made of them, leave the allocator with free pages that it keeps. Once so many bytes of bodies
+// were freed and nothing has been in flight for a while, the pages go back to the system.
+constexpr uint64_t kTrimAfterBytes = 16 << 20;
+constexpr double kTrimAfterQuietS = 2;
 
 // Deadlines are checked by a sweep; it must be fine enough for the shortest of them.
 HttpClock::duration sweep_period(const HttpLimits& limits) {
@@ -102,6 +109,21 @@ void HttpIoThread::arm_tick() {
   });
 }
 
+// Returns true while there is something to trim later.
+bool HttpIoThread::trim_memory(HttpClock::time_point now) {
+  if (shared_->bodies->freed() < kTrimAfterBytes) return false;
+  if (shared_->in_flight.load(std::memory_order_relaxed) > 0) {
+    quiet_since_ = {};
+  } else if (quiet_since_ == HttpClock::time_point{}) {
+    quiet_since_ = now;
+  } else if (now - quiet_since_ >= http_seconds(kTrimAfterQuietS)) {
+    quiet_since_ = {};
+    if (shared_->bodies->take_freed(kTrimAfterBytes)) malloc_trim(0);
+    return false;
+  }
+  return true;
+}
+
 // An idle server has no timer: the sweep stops with the last connection.
 void HttpIoThread::tick() {
   ticking_ = false;
@@ -111,7 +133,8 @@ void HttpIoThread::tick() {
     if (connection->is_due(now)) due.push_back(connection);
   }
   for (const auto& connection : due) connection->on_due(now);
-  if (!connections_.empty()) arm_tick();
+  const bool trim_later = trim_memory(now);
+  if (trim_later || !connections_.empty()) arm_tick();
 }
 
 }  // namespace warmpath

@@ -91,6 +91,7 @@ class HttpIoThread {
   void run();
   void arm_tick();
   void tick();
+  bool trim_memory(HttpClock::time_point now);
 
   std::shared_ptr<HttpShared> shared_;
   std::unique_ptr<boost::asio::io_context> context_;
@@ -100,6 +101,7 @@ class HttpIoThread {
   std::optional<HttpTimer> tick_timer_;
   bool ticking_ = false;
   HttpClock::duration tick_period_;
+  HttpClock::time_point quiet_since_{};  // no answer in flight
   std::unordered_set<std::shared_ptr<HttpConnection>> connections_;
   std::atomic<size_t> load_{0};
   HttpThreadCounters counters_;

@@ -55,6 +55,11 @@ Status ProcessFleet::start_engine(int index) {
                                 address(index),
                                 "--threads",
                                 "1"};
+  if (options_.mock) {
+    argv = {
+        binary("warmpath"), "mock-replica", "--model", options_.model, "--served-model-name", "test", "--replicas", "1",
+        "--grpc",           address(index)};
+  }
   argv.insert(argv.end(), options_.engine_flags.begin(), options_.engine_flags.end());
   auto process = ChildProcess::spawn(argv, folder_ + "/replica-" + std::to_string(index) + ".log");
   if (!process.ok()) return process.status();

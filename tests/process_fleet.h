@@ -17,7 +17,8 @@ namespace warmpath {
 struct ProcessFleetOptions {
   std::string model = "synthetic:llama-4x128,vocab=512,context=4096";
   int replicas = 2;
-  std::vector<std::string> engine_flags;  // besides --model, --listen, --threads 1
+  bool mock = false;                      // `warmpath mock-replica` in the engine's place
+  std::vector<std::string> engine_flags;  // besides --model and the address; of an engine, --threads 1
   std::string gateway_yaml;               // appended at the root: "limits: {...}\n"
   std::string model_yaml;                 // appended to the model's entry, indented by four spaces
 };
