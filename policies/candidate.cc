@@ -10,6 +10,11 @@ Hash128 content_key_of(std::span<const Hash128> chain, int64_t base_tokens) {
   return chain[static_cast<size_t>(std::min<int64_t>(base_blocks, static_cast<int64_t>(chain.size()) - 1))];
 }
 
+Hash128 head_key_of(std::span<const Hash128> chain) {
+  constexpr size_t kHeadBlocks = 256 / kBlockTokens;
+  return chain.empty() ? Hash128{} : chain[std::min(chain.size(), kHeadBlocks) - 1];
+}
+
 Hash128 base_key_of(std::span<const Hash128> chain, int64_t base_tokens) {
   const int64_t base_blocks = std::min<int64_t>(base_tokens / kBlockTokens, static_cast<int64_t>(chain.size()));
   return base_blocks <= 0 ? Hash128{} : chain[static_cast<size_t>(base_blocks - 1)];

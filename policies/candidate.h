@@ -26,6 +26,9 @@ struct RequestView {
   // Names the session by its content: the chain identity of the first block past the base (content_key_of). Zero when
   // the prompt has none.
   Hash128 content_key;
+  // Names the prompt's head: the chain identity at 256 tokens (head_key_of), what hashing routers go by. Zero when
+  // unknown.
+  Hash128 head_key;
   // Output tokens to expect: the smaller of max_tokens and what this model's answers take on average.
   double expected_output_tokens = 200;
 
@@ -35,6 +38,8 @@ struct RequestView {
 // The identity of the first block that lies wholly past the base: equal for every turn of one session, different
 // between sessions that share the base. For prompts shorter than that: the last block's; zero for an empty chain.
 Hash128 content_key_of(std::span<const Hash128> chain, int64_t base_tokens);
+// The identity of the block that ends at token 256, or of a shorter prompt's last; zero for an empty chain.
+Hash128 head_key_of(std::span<const Hash128> chain);
 // The identity of the last block that lies wholly inside the base; zero when there is none.
 Hash128 base_key_of(std::span<const Hash128> chain, int64_t base_tokens);
 
@@ -51,6 +56,7 @@ struct Candidate {
   int32_t max_running = 0;             // slots; 0 when unknown
   int64_t queued_uncached_tokens = 0;  // prompt tokens ahead of a new request that must still be computed
   int64_t resident_tokens = 0;         // KV held, cached blocks included
+  int64_t active_tokens = 0;           // of those, what running sequences use now
   int64_t capacity_tokens = 0;         // KV capacity on the device; 0 when unknown
 
   // Leading prompt tokens it holds, by nearest tier, and those only expected (index_query.h). At most prompt_tokens -

@@ -6,57 +6,12 @@
 #include <map>
 
 #include "config/config.h"
-#include "policies/policy_config.h"
+#include "policies/policy_fixture.h"
 #include "policies/session_map.h"
 #include "policies/shared_bases.h"
 
 namespace warmpath {
 namespace {
-
-constexpr MonotonicNs kSecond = 1'000'000'000;
-
-// Round figures: 1,000 tokens/s at any context, 10 ms per step for any batch.
-Rates plain_rates() {
-  Rates rates;
-  rates.prefill_start_s = 0;
-  rates.prefill_token_s = 0.001;
-  rates.prefill_context_s = 0;
-  rates.decode_step_s = 0.01;
-  rates.decode_sequence_s = 0;
-  rates.host_token_s = 0.0001;
-  rates.disk_token_s = 0.0005;
-  return rates;
-}
-
-Candidate plain_candidate(ReplicaId replica) {
-  Candidate candidate;
-  candidate.replica = replica;
-  candidate.trust = Trust::kExact;
-  candidate.rates = plain_rates();
-  return candidate;
-}
-
-std::vector<Candidate> plain_fleet(size_t size) {
-  std::vector<Candidate> fleet;
-  for (size_t n = 0; n < size; ++n) fleet.push_back(plain_candidate(static_cast<ReplicaId>(n)));
-  return fleet;
-}
-
-std::unique_ptr<Policy> policy(const std::string& name) {
-  PolicyConfig config;
-  config.name = name;
-  return make_policy(config);
-}
-
-RequestView prompt(int64_t tokens, int session, int64_t base_tokens = 0) {
-  RequestView request;
-  request.prompt_tokens = tokens;
-  request.content_key = hash128("session " + std::to_string(session));
-  request.base_tokens = base_tokens;
-  if (base_tokens > 0) request.base_key = hash128("base");
-  request.expected_output_tokens = 100;
-  return request;
-}
 
 TEST(EveryPolicy, NeverPicksAReplicaThatIsDownOrDraining) {
   for (const std::string& name : policy_names()) {
