@@ -4,7 +4,7 @@
 General categories are Unicode 16.0.0, the version that the regular expressions of Hugging Face tokenizers 0.23.3 use
 (Oniguruma); this script checks every category class, \\s and \\p{Han} against it, code point by code point. Its `Digits`
 pre-tokenizer uses another version (17.0.0, Rust's standard library), so the few newer numerals carry a bit of their own.
-Upper and lower case are Python's (str.upper, str.lower), because chat templates are specified by Jinja2 running there.
+Upper, lower and title case are Python's (str.upper, str.lower, str.title), because chat templates are specified by Jinja2 running there.
 
 usage: unicode_tables.py > text/unicode_data.cc      needs: pip install tokenizers==0.23.3 unicodedata2==16.0.0
 """
@@ -35,17 +35,17 @@ def numerals():
     return {c for c in CODE_POINTS if len(digits.pre_tokenize_str("a" + chr(c) + "a")) == 3}
 
 
-def case_rows(change):
-    """Code points whose mapping under `change` differs, as (code point, up to three code points)."""
-    return [(c, [ord(x) for x in change(chr(c))]) for c in CODE_POINTS if change(chr(c)) != chr(c)]
+def case_rows(change, unless=lambda c: c):
+    """Code points that `change` maps otherwise than `unless` does, as (code point, up to three code points)."""
+    return [(c, [ord(x) for x in change(chr(c))]) for c in CODE_POINTS if change(chr(c)) != unless(chr(c))]
 
 
-def case_table(name, change):
+def case_table(name, change, unless=lambda c: c):
     print(f"const std::vector<CaseMapping>& {name}() {{")
     print("  static const std::vector<CaseMapping> kMappings = {")
     # Runs of equal offset and stride are one row: {first, last, stride, offset}; the rest stand alone with their letters.
     runs, special = [], []
-    for code, letters in case_rows(change):
+    for code, letters in case_rows(change, unless):
         if len(letters) > 1:
             special.append((code, letters))
             continue
@@ -92,6 +92,7 @@ def main():
     print("};\n")
     case_table("upper_case_mappings", str.upper)
     case_table("lower_case_mappings", str.lower)
+    case_table("title_case_mappings", str.title, str.upper)
     print("}  // namespace warmpath")
     print(f"runs: {len(rows)}", file=sys.stderr)
 

@@ -119,6 +119,13 @@ void append_lower(uint32_t code_point, std::string& out) {
   append_mapped(table, code_point, out);
 }
 
+void append_title(uint32_t code_point, std::string& out) {
+  if (code_point < 0x80) return append_upper(code_point, out);
+  static const CaseTable table = build_case_table(title_case_mappings());
+  if (table.contains(code_point)) return append_mapped(table, code_point, out);
+  append_upper(code_point, out);
+}
+
 bool is_python_printable(uint32_t code_point) {
   if (code_point == ' ') return true;
   return code_point < kCodePoints && properties_of(code_point).category() < GeneralCategory::kZs;

@@ -116,6 +116,8 @@ bool is_ascii(std::string_view text);
 // Python's str.upper and str.lower of one code point (without the context rule of the final sigma), appended to `out`.
 void append_upper(uint32_t code_point, std::string& out);
 void append_lower(uint32_t code_point, std::string& out);
+// Of a word's first letter in str.title and str.capitalize.
+void append_title(uint32_t code_point, std::string& out);
 // Python's str.isspace and str.strip: White_Space and the separators U+001C to U+001F.
 inline bool is_python_space(uint32_t code_point) {
   return (code_point >= 0x1C && code_point <= 0x1F) ||

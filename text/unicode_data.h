@@ -22,5 +22,6 @@ struct CaseMapping {
 };
 const std::vector<CaseMapping>& upper_case_mappings();
 const std::vector<CaseMapping>& lower_case_mappings();
+const std::vector<CaseMapping>& title_case_mappings();  // where they differ from upper case
 
 }  // namespace warmpath

@@ -73,9 +73,9 @@ Value Value::list(std::vector<Value> items) {
   return value;
 }
 
-Value Value::tuple(std::vector<Value> items) {
+Value Value::sequence(Sequence type, std::vector<Value> items) {
   Value value = list(std::move(items));
-  value.as_list().is_tuple = true;
+  value.as_list().type = type;
   return value;
 }
 
@@ -224,10 +224,10 @@ bool values_equal(const Value& left, const Value& right, int depth) {
     case Value::Kind::kList: {
       const ValueList& a = left.as_list();
       const ValueList& b = right.as_list();
-      return &a == &b ||
-             (a.is_tuple == b.is_tuple &&
-              std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
-                         [depth](const Value& x, const Value& y) { return values_equal(x, y, depth + 1); }));
+      return &a == &b || (a.type == b.type && std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
+                                                         [depth](const Value& x, const Value& y) {
+                                                           return values_equal(x, y, depth + 1);
+                                                         }));
     }
     case Value::Kind::kDict: {
       const ValueDict& a = left.as_dict();

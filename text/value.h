@@ -24,6 +24,10 @@ class Value;
 struct ValueList;
 struct ValueDict;
 
+// What Python type a ValueList stands for. They differ in how they print, compare and can be indexed; a generator (what
+// map, select and their kin give) is true even when empty, has no length, and is empty after it was walked once.
+enum class Sequence : uint8_t { kList, kTuple, kRange, kDictKeys, kDictValues, kDictItems, kGenerator };
+
 // The base of everything a Value points to. Subclasses outside this file: macros, methods, namespaces, loops.
 struct ValueNode : boost::intrusive_ref_counter<ValueNode> {
   virtual ~ValueNode() = default;
@@ -43,7 +47,8 @@ class Value {
   static Value string(MarkedText text);
   static Value string(std::string bytes, Origin origin) { return string(MarkedText(std::move(bytes), origin)); }
   static Value list(std::vector<Value> items);
-  static Value tuple(std::vector<Value> items);
+  static Value tuple(std::vector<Value> items) { return sequence(Sequence::kTuple, std::move(items)); }
+  static Value sequence(Sequence type, std::vector<Value> items);
   static Value dict();  // empty; fill it with set()
   static Value object(boost::intrusive_ptr<ValueNode> node);
   // Undefined, remembering why ("'tools' is undefined"), for the message when it is used.
@@ -73,7 +78,7 @@ class Value {
   bool is_undefined() const { return kind_ == Kind::kUndefined; }
   bool is_none() const { return kind_ == Kind::kNone; }
   bool is_string() const { return kind_ == Kind::kString; }
-  bool is_list() const { return kind_ == Kind::kList; }  // tuples too
+  bool is_list() const { return kind_ == Kind::kList; }  // and the other sequences
   bool is_dict() const { return kind_ == Kind::kDict; }
   bool is_bool() const { return kind_ == Kind::kBool; }
   bool is_int() const { return kind_ == Kind::kInt; }
@@ -124,7 +129,7 @@ struct ValueList : ValueNode {
   std::vector<Value> items;
   int depth = 1;
   uint32_t weight = 1;
-  bool is_tuple = false;
+  Sequence type = Sequence::kList;
   bool frozen = false;  // from a request: must not change
   bool contained = false;
 

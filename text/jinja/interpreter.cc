@@ -185,7 +185,7 @@ Value Interpreter::eval_unplaced(const Expr& expr) {
       Value dict = Value::dict();
       for (size_t index = 0; index < expr.items.size(); index += 2) {
         Value key = eval(*expr.items[index]);
-        if ((key.is_list() && !key.as_list().is_tuple) || key.is_dict()) {
+        if ((key.is_list() && key.as_list().type != Sequence::kTuple) || key.is_dict()) {
           throw TemplateError(fmt::format("unhashable type: '{}'", type_name(key)));
         }
         dict.as_dict().set(std::move(key), eval(*expr.items[index + 1]));
@@ -343,14 +343,16 @@ Value Interpreter::attribute(const Value& object, std::string_view name) {
   } else if (const Value* entry = object.find(name)) {
     return *entry;
   }
-  return Value::undefined(fmt::format("'{} object' has no attribute '{}'", type_name(object), name));
+  return Value::undefined(object.is_none() ? fmt::format("'None' has no attribute '{}'", name)
+                                           : fmt::format("'{} object' has no attribute '{}'", type_name(object), name));
 }
 
 Value Interpreter::item(const Value& object, const Value& key) {
   require_defined(object);
   if (object.is_dict()) {
     if (const Value* entry = object.as_dict().find(key)) return *entry;
-  } else if ((object.is_list() || object.is_string()) && (key.is_int() || key.is_bool())) {
+  } else if ((object.is_string() || (object.is_list() && object.as_list().type <= Sequence::kRange)) &&
+             (key.is_int() || key.is_bool())) {
     const int64_t length = length_of(object);
     const int64_t index = key.is_bool() ? int64_t{key.as_bool()} : key.as_int();
     const int64_t at = index < 0 ? index + length : index;

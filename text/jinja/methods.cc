@@ -258,7 +258,6 @@ Value forbidden(Interpreter&, const Value& self, const Arguments&) {
 // The list of `self`, to change. Only lists that the template made itself and put into no other container.
 ValueList& own_list(const Value& self, std::string_view method) {
   ValueList& list = self.as_list();
-  if (list.is_tuple) throw TemplateError(fmt::format("'tuple object' has no attribute '{}'", method));
   if (list.frozen) throw TemplateError(fmt::format("{}() would change a list of the request: copy it first", method));
   if (list.contained)
     throw TemplateError(fmt::format("{}() on a list inside another list or dict is not supported", method));
@@ -320,6 +319,11 @@ const Methods& list_methods() {
   return methods;
 }
 
+const Methods& tuple_methods() {
+  static const Methods methods = {{"index", list_index}, {"count", list_count}};
+  return methods;
+}
+
 Value dict_get(Interpreter&, const Value& self, const Arguments& arguments) {
   const auto bound = arguments.bind("get", {"key", "default"});
   if (bound[0] == nullptr) throw TemplateError("get() wants a key");
@@ -334,14 +338,15 @@ const Methods& dict_methods() {
        [](Interpreter&, const Value& self, const Arguments&) {
          std::vector<Value> pairs;
          for (const auto& [key, value] : self.as_dict().entries) pairs.push_back(Value::tuple({key, value}));
-         return Value::list(std::move(pairs));
+         return Value::sequence(Sequence::kDictItems, std::move(pairs));
        }},
-      {"keys", [](Interpreter&, const Value& self, const Arguments&) { return Value::list(items_of(self)); }},
+      {"keys", [](Interpreter&, const Value& self,
+                  const Arguments&) { return Value::sequence(Sequence::kDictKeys, items_of(self)); }},
       {"values",
        [](Interpreter&, const Value& self, const Arguments&) {
          std::vector<Value> values;
          for (const auto& [key, value] : self.as_dict().entries) values.push_back(value);
-         return Value::list(std::move(values));
+         return Value::sequence(Sequence::kDictValues, std::move(values));
        }},
       {"copy",
        [](Interpreter&, const Value& self, const Arguments&) {
@@ -360,7 +365,8 @@ const Methods& dict_methods() {
 
 const Methods* methods_of(const Value& self) {
   if (self.is_string()) return &string_methods();
-  if (self.is_list()) return &list_methods();
+  if (self.is_list() && self.as_list().type == Sequence::kList) return &list_methods();
+  if (self.is_list() && self.as_list().type == Sequence::kTuple) return &tuple_methods();
   if (self.is_dict()) return &dict_methods();
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "text/jinja/error.h"
 #include "text/jinja/python_text.h"
@@ -117,7 +118,7 @@ Value repeat(const Value& value, int64_t times) {
   const ValueList& list = value.as_list();
   std::vector<Value> items;
   for (uint64_t index = 0; index < count; ++index) items.insert(items.end(), list.items.begin(), list.items.end());
-  return list.is_tuple ? Value::tuple(std::move(items)) : Value::list(std::move(items));
+  return Value::sequence(list.type, std::move(items));
 }
 
 Value add_sequences(Value left, const Value& right) {
@@ -133,13 +134,13 @@ Value add_sequences(Value left, const Value& right) {
     both.append(right.as_text());
     return Value::string(std::move(both));
   }
-  if (!right.is_list() || left.as_list().is_tuple != right.as_list().is_tuple) {
+  if (!right.is_list() || left.as_list().type != right.as_list().type || left.as_list().type > Sequence::kTuple) {
     const std::string_view name = type_name(left);
     throw TemplateError(fmt::format("can only concatenate {} (not \"{}\") to {}", name, type_name(right), name));
   }
   std::vector<Value> items = left.as_list().items;
   items.insert(items.end(), right.as_list().items.begin(), right.as_list().items.end());
-  return left.as_list().is_tuple ? Value::tuple(std::move(items)) : Value::list(std::move(items));
+  return Value::sequence(left.as_list().type, std::move(items));
 }
 
 }  // namespace
@@ -164,7 +165,7 @@ bool truthy(const Value& value) {
     case Kind::kString:
       return !value.as_text().empty();
     case Kind::kList:
-      return !value.as_list().items.empty();
+      return value.as_list().type == Sequence::kGenerator || !value.as_list().items.empty();
     case Kind::kDict:
       return !value.as_dict().entries.empty();
     case Kind::kBigInt:
@@ -182,11 +183,12 @@ Value apply_binary(BinaryOp operation, Value left, const Value& right) {
     if (is_whole(left) && is_whole(right)) return whole_arithmetic(operation, whole(left), whole(right));
     return real_arithmetic(operation, real(left), real(right));
   }
-  const bool left_sequence = left.is_string() || left.is_list();
+  const bool left_sequence = left.is_string() || (left.is_list() && left.as_list().type <= Sequence::kTuple);
   if (operation == BinaryOp::kAdd && left_sequence) return add_sequences(std::move(left), right);
   if (operation == BinaryOp::kMultiply) {
     if (left_sequence && is_whole(right)) return repeat(left, whole(right));
-    if (is_whole(left) && (right.is_string() || right.is_list())) return repeat(right, whole(left));
+    if (is_whole(left) && (right.is_string() || (right.is_list() && right.as_list().type <= Sequence::kTuple)))
+      return repeat(right, whole(left));
   }
   unsupported(operation, left, right);
 }
@@ -276,6 +278,7 @@ int64_t length_of(const Value& value) {
     case Kind::kString:
       return static_cast<int64_t>(char_count(value.as_text()));
     case Kind::kList:
+      if (value.as_list().type == Sequence::kGenerator) throw TemplateError("object of type 'generator' has no len()");
       return static_cast<int64_t>(value.as_list().items.size());
     case Kind::kDict:
       return static_cast<int64_t>(value.as_dict().entries.size());
@@ -291,6 +294,7 @@ std::vector<Value> items_of(const Value& iterable) {
     case Kind::kString:
       return characters_of(iterable.as_text());
     case Kind::kList:
+      if (iterable.as_list().type == Sequence::kGenerator) return std::exchange(iterable.as_list().items, {});
       return iterable.as_list().items;
     case Kind::kDict: {
       std::vector<Value> keys;
@@ -304,7 +308,7 @@ std::vector<Value> items_of(const Value& iterable) {
 
 Value slice(const Value& value, const Value& start, const Value& stop, const Value& step) {
   require_defined(value);
-  if (!value.is_string() && !value.is_list()) {
+  if (!value.is_string() && !(value.is_list() && value.as_list().type <= Sequence::kRange)) {
     throw TemplateError(fmt::format("'{}' object is not subscriptable with a slice", type_name(value)));
   }
   const auto bound = [](const Value& part, std::string_view what) -> std::optional<int64_t> {
@@ -334,7 +338,7 @@ Value slice(const Value& value, const Value& start, const Value& stop, const Val
     kept.push_back(all[static_cast<size_t>(at)]);
     if (__builtin_add_overflow(at, stride, &at)) break;
   }
-  if (value.is_list()) return value.as_list().is_tuple ? Value::tuple(std::move(kept)) : Value::list(std::move(kept));
+  if (value.is_list()) return Value::sequence(value.as_list().type, std::move(kept));
   MarkedText text;
   for (const Value& character : kept) text.append(character.as_text());
   return Value::string(std::move(text));

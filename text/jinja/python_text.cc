@@ -131,12 +131,14 @@ class JsonWriter {
         return;
       }
       case Value::Kind::kList:
+        if (value.as_list().type > Sequence::kTuple) break;
         return write_list(value.as_list(), depth);
       case Value::Kind::kDict:
         return write_dict(value.as_dict(), depth);
       default:
-        throw TemplateError(fmt::format("Object of type {} is not JSON serializable", type_name(value)));
+        break;
     }
+    throw TemplateError(fmt::format("Object of type {} is not JSON serializable", type_name(value)));
   }
   std::string out;
 
@@ -203,6 +205,15 @@ class JsonWriter {
 
   const JsonStyle& style_;
 };
+
+// range(first, end) or range(first, end, step). The end is the least that gives these items.
+void append_range_repr(const ValueList& range, std::string& out) {
+  const size_t count = range.items.size();
+  const int64_t first = count > 0 ? range.items.front().as_int() : 0;
+  const int64_t step = count > 1 ? range.items[1].as_int() - first : 1;
+  const int64_t end = count > 0 ? range.items.back().as_int() + (step > 0 ? 1 : -1) : 0;
+  out += step == 1 ? fmt::format("range({}, {})", first, end) : fmt::format("range({}, {}, {})", first, end, step);
+}
 
 Origin origin_within(const Value& value, int depth) {
   if (depth > Value::kMaxDepth) return Origin::kMessage;
@@ -282,13 +293,21 @@ void append_repr(const Value& value, std::string& out, int depth) {
     }
     case Value::Kind::kList: {
       const ValueList& list = value.as_list();
-      out.push_back(list.is_tuple ? '(' : '[');
+      const bool tuple = list.type == Sequence::kTuple;
+      if (list.type == Sequence::kGenerator) {
+        out += "<generator object>";
+        return;
+      }
+      if (list.type == Sequence::kRange) return append_range_repr(list, out);
+      if (list.type != Sequence::kList && !tuple) out.append(type_name(value)).push_back('(');
+      out.push_back(tuple ? '(' : '[');
       for (size_t index = 0; index < list.items.size(); ++index) {
         if (index > 0) out += ", ";
         append_repr(list.items[index], out, depth + 1);
       }
-      if (list.is_tuple && list.items.size() == 1) out.push_back(',');
-      out.push_back(list.is_tuple ? ')' : ']');
+      if (tuple && list.items.size() == 1) out.push_back(',');
+      out.push_back(tuple ? ')' : ']');
+      if (list.type != Sequence::kList && !tuple) out.push_back(')');
       return;
     }
     case Value::Kind::kDict: {
@@ -326,6 +345,8 @@ MarkedText to_json(const Value& value, const JsonStyle& style) {
 Origin origin_of(const Value& value) { return origin_within(value, 0); }
 
 std::string_view type_name(const Value& value) {
+  static constexpr std::string_view kSequenceNames[] = {"list",        "tuple",      "range",    "dict_keys",
+                                                        "dict_values", "dict_items", "generator"};
   switch (value.kind()) {
     case Value::Kind::kUndefined:
       return "Undefined";
@@ -341,7 +362,7 @@ std::string_view type_name(const Value& value) {
     case Value::Kind::kString:
       return "str";
     case Value::Kind::kList:
-      return value.as_list().is_tuple ? "tuple" : "list";
+      return kSequenceNames[static_cast<size_t>(value.as_list().type)];
     case Value::Kind::kDict:
       return "dict";
     case Value::Kind::kObject:

@@ -19,8 +19,11 @@ std::vector<Value> charged_items(Interpreter& interpreter, const Value& input) {
   return items;
 }
 
-// The part of an item that "a.b.0" names; the item itself without a path.
-Value member(Interpreter& interpreter, const Value& item, const Value* path) {
+// What Jinja2 makes lazily.
+Value generator(std::vector<Value> items) { return Value::sequence(Sequence::kGenerator, std::move(items)); }
+
+// The part of an item that "a.b.0" names, `fallback` where a step of it is undefined; the item itself without a path.
+Value member(Interpreter& interpreter, const Value& item, const Value* path, const Value* fallback = nullptr) {
   if (path == nullptr || path->is_none()) return item;
   if (!path->is_string()) return interpreter.item(item, *path);
   Value at = item;
@@ -28,6 +31,7 @@ Value member(Interpreter& interpreter, const Value& item, const Value* path) {
     const std::string name = piece.string_or_empty();
     const bool number = !name.empty() && name.size() < 10 && name.find_first_not_of("0123456789") == name.npos;
     at = interpreter.item(at, number ? Value::integer(std::stoll(name)) : piece);
+    if (at.is_undefined() && fallback != nullptr && !fallback->is_none()) at = *fallback;
   }
   return at;
 }
@@ -63,7 +67,7 @@ Value list(Interpreter& interpreter, const Value& input, const Arguments&) {
 Value reverse(Interpreter& interpreter, const Value& input, const Arguments&) {
   std::vector<Value> items = charged_items(interpreter, input);
   std::reverse(items.begin(), items.end());
-  if (!input.is_string()) return Value::list(std::move(items));
+  if (!input.is_string()) return generator(std::move(items));
   MarkedText text;
   for (const Value& character : items) text.append(character.as_text());
   return Value::string(std::move(text));
@@ -83,12 +87,12 @@ Value join(Interpreter& interpreter, const Value& input, const Arguments& argume
 }
 
 Value items(Interpreter& interpreter, const Value& input, const Arguments&) {
-  if (input.is_undefined()) return Value::list({});
+  if (input.is_undefined()) return generator({});
   if (!input.is_dict()) throw TemplateError("Can only get item pairs from a mapping.");
   std::vector<Value> pairs;
   for (const auto& [key, value] : input.as_dict().entries) pairs.push_back(Value::tuple({key, value}));
   interpreter.charge(pairs.size());
-  return Value::list(std::move(pairs));
+  return generator(std::move(pairs));
 }
 
 // Indices of `keys` in sorted order; equal keys stay in place, reversed or not.
@@ -174,7 +178,7 @@ Value unique(Interpreter& interpreter, const Value& input, const Arguments& argu
     seen.set(key, Value::none());
     kept.push_back(item);
   }
-  return Value::list(std::move(kept));
+  return generator(std::move(kept));
 }
 
 Value sum(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
@@ -192,10 +196,9 @@ Value map(Interpreter& interpreter, const Value& input, const Arguments& argumen
     const auto bound = arguments.bind("map", {"attribute", "default"});
     if (bound[0] == nullptr) throw TemplateError("map requires a filter argument");
     for (const Value& item : charged_items(interpreter, input)) {
-      Value value = member(interpreter, item, bound[0]);
-      mapped.push_back(value.is_undefined() && bound[1] != nullptr ? *bound[1] : std::move(value));
+      mapped.push_back(member(interpreter, item, bound[0], bound[1]));
     }
-    return Value::list(std::move(mapped));
+    return generator(std::move(mapped));
   }
   const std::string filter = arguments.positional[0].string_or_empty();
   Arguments rest;
@@ -204,7 +207,7 @@ Value map(Interpreter& interpreter, const Value& input, const Arguments& argumen
   for (const Value& item : charged_items(interpreter, input)) {
     mapped.push_back(interpreter.apply_filter(filter, item, rest));
   }
-  return Value::list(std::move(mapped));
+  return generator(std::move(mapped));
 }
 
 // select, reject (by_member false) and selectattr, rejectattr.
@@ -225,7 +228,7 @@ Value chosen(Interpreter& interpreter, const Value& input, const Arguments& argu
     const Value value = member(interpreter, item, path);
     if ((test ? interpreter.apply_test(*test, value, rest) : truthy(value)) == keep) kept.push_back(item);
   }
-  return Value::list(std::move(kept));
+  return generator(std::move(kept));
 }
 Value select(Interpreter& i, const Value& input, const Arguments& a) { return chosen(i, input, a, true, false); }
 Value reject(Interpreter& i, const Value& input, const Arguments& a) { return chosen(i, input, a, false, false); }
@@ -240,8 +243,7 @@ Value groupby(Interpreter& interpreter, const Value& input, const Arguments& arg
   std::vector<Value> values;
   std::vector<Value> keys;
   for (const Value& item : all) {
-    Value value = member(interpreter, item, bound[0]);
-    if (value.is_undefined() && bound[1] != nullptr) value = *bound[1];
+    Value value = member(interpreter, item, bound[0], bound[1]);
     keys.push_back(folded(value, case_sensitive));
     values.push_back(std::move(value));
   }
@@ -271,7 +273,7 @@ Value batch(Interpreter& interpreter, const Value& input, const Arguments& argum
     if (bound[1] != nullptr && !bound[1]->is_none()) current.resize(static_cast<size_t>(size), *bound[1]);
     batches.push_back(Value::list(std::move(current)));
   }
-  return Value::list(std::move(batches));
+  return generator(std::move(batches));
 }
 
 Value slice_filter(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
@@ -293,7 +295,7 @@ Value slice_filter(Interpreter& interpreter, const Value& input, const Arguments
     result.push_back(Value::list(std::move(part)));
   }
   interpreter.charge(slices);
-  return Value::list(std::move(result));
+  return generator(std::move(result));
 }
 
 Value attr(Interpreter& interpreter, const Value& input, const Arguments& arguments) {

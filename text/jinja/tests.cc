@@ -44,6 +44,12 @@ bool is_case(Interpreter&, const Value& input, const Arguments&) {
 
 bool divisible(const Value& input, const Value& by) { return !truthy(apply_binary(BinaryOp::kModulo, input, by)); }
 
+// Has a length and can be indexed; Jinja2's undefined does both.
+bool is_sequence(const Value& value) {
+  return value.is_undefined() || value.is_string() || value.is_dict() ||
+         (value.is_list() && value.as_list().type <= Sequence::kRange);
+}
+
 using TestTable = std::unordered_map<std::string_view, Test>;
 
 const TestTable& tests() {
@@ -60,8 +66,7 @@ const TestTable& tests() {
       {"number", [](Interpreter&, const Value& v, const Arguments&) { return v.is_number(); }},
       {"string", [](Interpreter&, const Value& v, const Arguments&) { return v.is_string(); }},
       {"mapping", [](Interpreter&, const Value& v, const Arguments&) { return v.is_dict(); }},
-      {"sequence",
-       [](Interpreter&, const Value& v, const Arguments&) { return v.is_string() || v.is_list() || v.is_dict(); }},
+      {"sequence", [](Interpreter&, const Value& v, const Arguments&) { return is_sequence(v); }},
       {"iterable", [](Interpreter&, const Value& v,
                       const Arguments&) { return v.is_undefined() || v.is_string() || v.is_list() || v.is_dict(); }},
       {"callable", [](Interpreter&, const Value& v, const Arguments&) { return is_callable(v); }},

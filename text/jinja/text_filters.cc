@@ -231,6 +231,17 @@ Value absolute(Interpreter&, const Value& input, const Arguments&) {
   return less_than(input, Value::integer(0)) ? negate(input) : input;
 }
 
+// An integer to a multiple of 10^digits, halves to even.
+Value round_to_tens(int64_t number, int64_t digits) {
+  if (digits > 18) return Value::integer(0);
+  int64_t unit = 1;
+  for (int64_t digit = 0; digit < digits; ++digit) unit *= 10;
+  const Value below = apply_binary(BinaryOp::kFloorDivide, Value::integer(number), Value::integer(unit));
+  const int64_t rest = number - below.as_int() * unit;
+  const bool up = rest > unit - rest || (rest == unit - rest && below.as_int() % 2 != 0);
+  return apply_binary(BinaryOp::kMultiply, Value::integer(below.as_int() + (up ? 1 : 0)), Value::integer(unit));
+}
+
 Value round(Interpreter&, const Value& input, const Arguments& arguments) {
   const auto bound = arguments.bind("round", {"precision", "method"});
   require_defined(input);
@@ -239,6 +250,7 @@ Value round(Interpreter&, const Value& input, const Arguments& arguments) {
   const std::string method = bound[1] != nullptr ? bound[1]->string_or_empty() : "common";
   if (!input.is_number()) throw TemplateError(fmt::format("round: a number is required, not {}", type_name(input)));
   if (input.is_int() && method == "common" && precision >= 0) return input;
+  if (input.is_int() && method == "common") return round_to_tens(input.as_int(), -precision);
   const double number = input.is_int()    ? static_cast<double>(input.as_int())
                         : input.is_bool() ? (input.as_bool() ? 1.0 : 0.0)
                                           : input.as_real();

@@ -116,7 +116,13 @@ MarkedText change_case(const MarkedText& text, CaseChange change) {
           break;
         }
         default:
-          word_start ? append_upper(code, bytes) : append_lower(code, bytes);
+          if (!word_start) {
+            append_lower(code, bytes);
+          } else if (change == CaseChange::kJinjaTitle) {
+            append_upper(code, bytes);  // its filter calls upper(), not title()
+          } else {
+            append_title(code, bytes);
+          }
           if (change == CaseChange::kCapitalize) word_start = false;
           if (change == CaseChange::kTitle) word_start = !is_cased(code);
           if (change == CaseChange::kJinjaTitle) word_start = is_word_break(code);
@@ -175,7 +181,7 @@ std::vector<Value> split(const MarkedText& text, std::optional<std::string_view>
     while (at < all.size() && is_python_space(code_point_at(all, at))) at += char_size(all, at);
     if (at >= all.size()) return pieces;
     if (limit-- == 0) {
-      pieces.push_back(Value::string(strip(text.substr(at), std::nullopt, Side::kRight)));
+      take(at, all.size());
       return pieces;
     }
     const size_t first = at;
@@ -207,7 +213,7 @@ std::vector<Value> split_right(const MarkedText& text, std::optional<std::string
       while (space_before()) end -= char_size_before(all, end);
       if (end == 0) break;
       if (limit-- == 0) {
-        pieces.push_back(Value::string(strip(text.substr(0, end), std::nullopt, Side::kLeft)));
+        pieces.push_back(Value::string(text.substr(0, end)));
         break;
       }
       const size_t last = end;
