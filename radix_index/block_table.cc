@@ -1,5 +1,6 @@
 #include "radix_index/block_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"

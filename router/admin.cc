@@ -1,5 +1,6 @@
 #include "router/admin.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "router/gateway.h"

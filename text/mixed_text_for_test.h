@@ -2,6 +2,7 @@
 // what it holds). Test code only.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>

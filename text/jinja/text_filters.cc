@@ -1,6 +1,7 @@
 // Filters that make text: Jinja2's own and transformers' tojson.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
