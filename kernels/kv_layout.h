@@ -26,6 +26,10 @@ namespace warmpath {
 
 enum class KvType : uint8_t { kF16, kF32, kInt16 };
 
+constexpr const char* kv_type_name(KvType type) {
+  return type == KvType::kF16 ? "f16" : type == KvType::kF32 ? "f32" : "int16";
+}
+
 struct KvLayout {
   // The same grid as kBlockTokens of base/token.h; device code includes this header alone.
   static constexpr int32_t kTokens = 16;

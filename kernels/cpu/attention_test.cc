@@ -2,6 +2,8 @@
 // independent of chunking, batch, block table and threads, in caches whose unused slots are NaN.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/cpu/kernel_testing.h"
 
 namespace warmpath {
@@ -161,11 +163,7 @@ TEST(Attention, AgreesWithTheObviousSoftmaxOnEveryPath) {
       const Difference d = difference(run.output(0), reference(row.shape, run.qkv(0)));
       EXPECT_LT(d.absolute, row.tolerance) << isa_name(isa);
       std::printf("attention %d/%d heads of %d, %s, %-6s max error %.2e\n", row.shape.heads, row.shape.kv_heads,
-                  row.shape.dim,
-                  row.shape.type == KvType::kF16   ? "f16"
-                  : row.shape.type == KvType::kF32 ? "f32"
-                                                   : "int16",
-                  std::string(isa_name(isa)).c_str(), d.absolute);
+                  row.shape.dim, kv_type_name(row.shape.type), std::string(isa_name(isa)).c_str(), d.absolute);
       if (isa == Isa::kScalar) scalar = run.output(0);
       EXPECT_TRUE(same_bits(run.output(0), scalar)) << isa_name(isa) << " differs from its scalar twin";
     }

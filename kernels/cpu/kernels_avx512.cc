@@ -120,18 +120,16 @@ void q8_tile(const PanelProduct& product, int32_t panel, int32_t row) {
 }
 
 using Tile = void (*)(const PanelProduct& product, int32_t panel, int32_t row);
-constexpr int kTileRows = 12;
-// [rows of a tile]; a remainder runs as one tile too.
-constexpr Tile kQ4Tiles[kTileRows + 1] = {nullptr,     q4_tile<1>,  q4_tile<2>, q4_tile<3>, q4_tile<4>,
-                                          q4_tile<5>,  q4_tile<6>,  q4_tile<7>, q4_tile<8>, q4_tile<9>,
-                                          q4_tile<10>, q4_tile<11>, q4_tile<12>};
-constexpr Tile kQ8Tiles[kTileRows + 1] = {nullptr,     q8_tile<1>,  q8_tile<2>, q8_tile<3>, q8_tile<4>,
-                                          q8_tile<5>,  q8_tile<6>,  q8_tile<7>, q8_tile<8>, q8_tile<9>,
-                                          q8_tile<10>, q8_tile<11>, q8_tile<12>};
+// By number of rows; a remainder runs as one tile too.
+constexpr Tile kQ4Tiles[] = {nullptr,    q4_tile<1>, q4_tile<2>, q4_tile<3>,  q4_tile<4>,  q4_tile<5>, q4_tile<6>,
+                             q4_tile<7>, q4_tile<8>, q4_tile<9>, q4_tile<10>, q4_tile<11>, q4_tile<12>};
+constexpr Tile kQ8Tiles[] = {nullptr,    q8_tile<1>, q8_tile<2>, q8_tile<3>, q8_tile<4>,
+                             q8_tile<5>, q8_tile<6>, q8_tile<7>, q8_tile<8>};
 
-void product_by_tiles(const PanelProduct& product, const Tile (&tiles)[kTileRows + 1]) {
+template <int32_t Count>
+void product_by_tiles(const PanelProduct& product, const Tile (&tiles)[Count]) {
   // Tiles of nearly equal height: 16 rows are two of 8, not one of 12 and one of 4.
-  const int32_t parts = (product.rows + kTileRows - 1) / kTileRows;
+  const int32_t parts = (product.rows + Count - 2) / (Count - 1);
   for (int32_t panel = 0; panel < product.panels; ++panel) {
     for (int32_t part = 0; part < parts; ++part) {
       const int32_t row = product.rows * part / parts;

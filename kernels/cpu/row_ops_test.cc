@@ -1,6 +1,8 @@
 // The operations over single rows: against their formulas in double precision, and bit for bit between paths.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/kernel_testing.h"
 
