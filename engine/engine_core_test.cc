@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/test_engine.h"
 
 namespace warmpath {
@@ -214,6 +216,28 @@ TEST(EngineCoreTest, TooFewBlocksPreemptTheNewestAndNobodysAnswerChanges) {
   }
   EXPECT_GT(engine.core->stats().preemptions, 0);
   EXPECT_EQ(sinks[0]->timings->preemptions, 0) << "the oldest is never preempted";
+}
+
+TEST(EngineCoreTest, APromptTakesBackTheBlocksOfALesserDecodeThatIsAlreadyInTheStep) {
+  TestBackend::Options backend;
+  backend.kv_blocks = 35;
+  backend.context_tokens = 560;
+  EngineOptions options = test_options();
+  options.step_tokens = 12;
+  options.max_running = 2;
+  TestEngine engine(backend, options);
+  GenerateRequest prompt = test_request("prompt", test_prompt(500, 1), 5);  // 32 blocks, 45 steps
+  prompt.priority = 1;
+  GenerateRequest decode = test_request("decode", test_prompt(10, 2), 100);  // outgrows the other 3 before that
+  decode.sampling.min_tokens = 100;
+  const auto decode_sink = engine.start(decode);
+  engine.step();
+  const auto prompt_sink = engine.start(prompt);
+  engine.run();
+  EXPECT_EQ(decode_sink->timings->preemptions, 1);
+  EXPECT_EQ(prompt_sink->timings->preemptions, 0);
+  EXPECT_EQ(prompt_sink->tokens[0], engine.reference(prompt));
+  EXPECT_EQ(decode_sink->tokens[0], engine.reference(decode));
 }
 
 TEST(EngineCoreTest, CancelFreesTheSlotAndTheBlocksInQueuePrefillAndDecode) {

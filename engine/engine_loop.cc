@@ -18,6 +18,9 @@ namespace {
 
 constexpr MonotonicNs kHeartbeatNs = 1'000'000'000;
 constexpr double kMaxPinSeconds = 1e7;
+// With fewer empty blocks than this part of all, heartbeats announce the next ones to go.
+constexpr int64_t kEmptyShare = 20;
+constexpr int64_t kEvictSoonBlocks = 64;
 
 uint64_t random_epoch() {
   std::random_device device;
@@ -195,6 +198,10 @@ void EngineLoop::heartbeat_if_due() {
   if (subscribers_.empty() || now - last_heartbeat_ < kHeartbeatNs) return;
   last_heartbeat_ = now;
   core_.journal().heartbeat();
+  const BlockPool& pool = core_.pool();
+  if (pool.empty() >= pool.total() / kEmptyShare) return;
+  std::vector<Hash128> next = pool.next_to_go(kEvictSoonBlocks);
+  if (!next.empty()) core_.journal().evict_soon(std::move(next));
 }
 
 void EngineLoop::wait_for_work() {

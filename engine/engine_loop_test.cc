@@ -182,6 +182,33 @@ TEST_F(EngineLoopTest, AnIdleEngineSleepsButForHeartbeats) {
   EXPECT_EQ(mirror.error(), "");
 }
 
+TEST_F(EngineLoopTest, AHeartbeatOfAFullCacheAnnouncesWhatGoesNext) {
+  ManualClock clock;
+  const std::unique_ptr<Engine> loop = Engine::create(backend, vocabulary, test_options(), clock);
+  KvMirror mirror;
+  loop->subscribe([&](const KvEventBatch& batch) { mirror.apply(batch); });
+  const auto run = [&](int salt) {
+    const auto sink = std::make_shared<RecordingSink>();
+    ASSERT_TRUE(loop->submit(test_request(std::to_string(salt), test_prompt(112, salt), 1), sink).ok());
+    EXPECT_TRUE(sink->wait().ok());
+    loop->pin({}, 1);  // returns after the step was published
+  };
+  run(0);
+  clock.advance_s(1);
+  run(1);
+  EXPECT_EQ(mirror.heartbeats(), 1);
+  EXPECT_TRUE(mirror.evict_soon().empty()) << "there is room";
+  for (int salt = 2; salt < 60; ++salt) run(salt);
+  clock.advance_s(1);
+  run(60);
+  EXPECT_EQ(mirror.heartbeats(), 2);
+  EXPECT_EQ(mirror.error(), "");
+  const std::vector<Hash128> announced = mirror.evict_soon();
+  ASSERT_GE(announced.size(), 7u);
+  run(61);  // needs 7 blocks
+  for (size_t index = 0; index < 7; ++index) EXPECT_FALSE(mirror.copies().contains(announced[index])) << index;
+}
+
 TEST_F(EngineLoopTest, HintsPinAndReleaseAPrefix) {
   const std::unique_ptr<Engine> loop = engine();
   const GenerateRequest request = test_request("a", test_prompt(100), 2);

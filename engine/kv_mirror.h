@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "proto/kv_event.h"
 
@@ -39,6 +40,7 @@ class KvMirror {
   const std::map<Hash128, int>& copies() const { return copies_; }
   const std::string& error() const { return error_; }
   int heartbeats() const { return heartbeats_; }
+  const std::vector<Hash128>& evict_soon() const { return evict_soon_; }  // the last announcement
   bool live() const { return state_ == State::kLive; }
 
  private:
@@ -67,7 +69,12 @@ class KvMirror {
     if (event.resident_blocks != count_) fail("a heartbeat with another count");
     if (event.checksum != checksum_) fail("a heartbeat with another checksum");
   }
-  void on(const EvictSoon&) {}
+  void on(const EvictSoon& event) {
+    evict_soon_ = event.blocks;
+    for (const Hash128& identity : event.blocks) {
+      if (!copies_.contains(identity)) fail("an announcement of what is not there");
+    }
+  }
   void fail(const char* why) {
     if (error_.empty()) error_ = why;
   }
@@ -78,6 +85,7 @@ class KvMirror {
   uint64_t epoch_ = 0;
   uint64_t sequence_ = 0;
   int heartbeats_ = 0;
+  std::vector<Hash128> evict_soon_;
   std::string error_;
 };
 

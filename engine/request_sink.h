@@ -10,6 +10,8 @@ namespace warmpath {
 class RequestSink {
  public:
   virtual ~RequestSink() = default;
+  // `tokens` is output only: the end or stop token that ends a choice is named by its ChoiceFinish (whose
+  // completion_tokens counts it, and the request's output_prefix).
   virtual void on_update(GenerateUpdate update) = 0;
   // The last call. Ok after the update that carried `timings`; otherwise why the request ended early.
   virtual void on_done(Status status) = 0;
