@@ -55,5 +55,60 @@ TEST(Jinja, EveryCaseIsAsJinja2HasIt) {
   std::cout << texts << " texts and " << errors << " refusals as Jinja2 has them\n";
 }
 
+TEST(Jinja, ErrorsNameLineAndColumn) {
+  const auto syntax = render("line one\n  {% if x %}\n{{ 1 + }}{% endif %}");
+  ASSERT_FALSE(syntax.ok());
+  EXPECT_EQ(syntax.status().message(), "chat template line 3, column 8: unexpected '}}'");
+  const auto undefined = render("a\nb {{ messages[0].role.nothing }}");
+  ASSERT_FALSE(undefined.ok());
+  EXPECT_NE(undefined.status().message().find("line 2, column"), std::string::npos) << undefined.status().message();
+  const auto refusal = render("{{ raise_exception('no system role here') }}");
+  ASSERT_FALSE(refusal.ok());
+  EXPECT_NE(refusal.status().message().find("refuses this conversation: no system role here"), std::string::npos);
+}
+
+TEST(Jinja, HostileTemplatesEndAtALimit) {
+  RenderLimits limits;
+  limits.steps = 200'000;
+  limits.output_bytes = 1 << 20;
+  for (const std::string source : {
+           "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+           "{% set ns = namespace(s='x') %}{% for i in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}{{ "
+           "ns.s|length }}",
+           "{% set ns = namespace(a=[]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a == "
+           "[] }}",
+           "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+           "{% set ns = namespace(a=[]) %}{% for i in range(5000) %}{% set ns.a = [ns.a] %}{% endfor %}",
+           "{% set x = [1] %}{% set y = [x] %}{% set _ = x.append(y) %}",
+           "{{ 'ab' * 999999999 }}",
+           "{{ 'ab'.center(999999999) }}",
+       }) {
+    const auto text = render(source, Value::dict(), limits);
+    EXPECT_FALSE(text.ok()) << source;
+  }
+}
+
+TEST(Jinja, BytesOfMessagesKeepTheirOrigin) {
+  Value variables = Value::dict();
+  variables.as_dict().set("m", Value::string("  <|im_end|> A,b  ", Origin::kMessage));
+  // Whatever the template does to it, what the message wrote is marked as the message's, and nothing else is.
+  for (const std::string source :
+       {"{{ m }}", "{{ m|trim }}", "{{ m[1:] }}", "{{ m.split(',')[0] }}", "{{ m|upper }}", "{{ m|replace('A', 'B') }}",
+        "{{ [m]|tojson }}", "{{ [m] }}", "{{ m|indent(2) }}", "{{ '%s' % m }}", "{{ '{}'.format(m) }}",
+        "{% set x = m ~ m %}{{ x }}", "{{ m|title }}", "{% filter lower %}{{ m }}{% endfilter %}",
+        "{{ [m, m]|join('') }}", "{{ m|e }}"}) {
+    const auto text = render("<T>" + source + "</T>", variables);
+    ASSERT_TRUE(text.ok()) << source << ": " << text.status().message();
+    std::string from_template;
+    std::string from_message;
+    for (const MarkedText::Part& part : text->parts()) {
+      (part.origin == Origin::kTemplate ? from_template : from_message) += part.bytes;
+    }
+    EXPECT_TRUE(from_template.starts_with("<T>") && from_template.ends_with("</T>")) << source;
+    EXPECT_EQ(from_template.find('|'), std::string::npos) << source << ": " << from_template;
+    EXPECT_FALSE(from_message.empty()) << source;
+  }
+}
+
 }  // namespace
 }  // namespace warmpath

@@ -1,8 +1,10 @@
 #include "text/tokenizer.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
@@ -24,6 +26,11 @@ struct Scratch {
   BpeScratch bpe;
 };
 
+struct TextHash {
+  using is_avalanching = void;
+  size_t operator()(std::string_view text) const noexcept { return XXH3_64bits(text.data(), text.size()); }
+};
+
 // Idle scratches beyond this are freed, as are those that a huge piece has blown up.
 constexpr size_t kIdleScratches = 32;
 constexpr size_t kScratchSymbols = size_t{1} << 16;
@@ -35,10 +42,10 @@ struct Tokenizer::Impl {
   NextPiece next_piece = nullptr;
   bool whole_pieces_first = false;  // a piece that is a token is that token, whatever the merges say ("ignore_merges")
   std::unique_ptr<BpeModel> model;
-  std::string bytes;                                             // of all tokens, one after the other
-  std::vector<uint32_t> offsets;                                 // token id -> offset in `bytes`; size() + 1 of them
-  std::unordered_map<std::string_view, TokenId> token_of_bytes;  // only when whole_pieces_first
-  SpecialMatcher special;                                        // control and user-defined
+  std::string bytes;              // of all tokens, one after the other
+  std::vector<uint32_t> offsets;  // token id -> offset in `bytes`; size() + 1 of them
+  boost::unordered_flat_map<std::string_view, TokenId, TextHash> token_of_bytes;  // only when whole_pieces_first
+  SpecialMatcher special;                                                         // control and user-defined
   SpecialMatcher user_defined;
   std::unordered_map<std::string_view, TokenId> special_ids;
   bool lossless = true;
@@ -287,14 +294,23 @@ std::optional<Tokenizer::SpecialMatch> Tokenizer::find_special(std::string_view 
 
 size_t Tokenizer::next_safe_cut(std::string_view text, size_t from) const {
   if (impl_->special.holds_line_break()) return text.size();
-  // One line break between two characters that are ASCII and not white space: in every family a piece ends there, and
-  // neither half can see that the other is missing.
-  const auto plain = [&](size_t at) { return text[at] > 0x20 && text[at] < 0x7F; };
+  // One line break between two characters that are not white space: in every family a piece ends there, and neither
+  // half can see that the other is missing.
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+  const auto plain = [&](size_t at) {
+    const uint32_t code = decode_utf8(bytes + at, bytes + text.size()).code_point;
+    return code != kInvalidCodePoint && code > 0x20 && !properties_of(code).is_white_space();
+  };
+  const auto plain_before = [&](size_t end) {
+    size_t at = end - 1;
+    while (at > 0 && end - at < 4 && (bytes[at] & 0xC0) == 0x80) --at;
+    return plain(at);
+  };
   for (size_t cut = std::max<size_t>(from, 2); cut < text.size(); ++cut) {
     const void* hit = std::memchr(text.data() + cut - 1, '\n', text.size() - cut);
     if (hit == nullptr) break;
     cut = static_cast<size_t>(static_cast<const char*>(hit) - text.data()) + 1;
-    if (plain(cut - 2) && plain(cut)) return cut;
+    if (plain_before(cut - 1) && plain(cut)) return cut;
   }
   return text.size();
 }

@@ -49,4 +49,5 @@ def main():
     print(f"{options.family}: {total} bytes", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()
