@@ -9,6 +9,9 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
+#include <span>
+#include <string>
+#include <utility>
 
 namespace warmpath {
 namespace {

@@ -11,9 +11,13 @@
 // Thread safety: on the I/O thread only. Lifetime: kept by its thread's set until closed, and by pending operations.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 

@@ -6,6 +6,8 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <exception>
+#include <span>
+#include <utility>
 
 #include "base/log.h"
 #include "router/http_connection.h"

@@ -2,7 +2,9 @@
 
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
+#include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace warmpath {
 namespace {

@@ -1,10 +1,19 @@
 #include "router/http_server.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
-#include <condition_variable>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "router/http_connection.h"
@@ -24,6 +33,16 @@ std::string endpoint_text(const tcp::endpoint& endpoint) {
   std::string address = endpoint.address().to_string();
   if (endpoint.address().is_v6()) address = "[" + address + "]";
   return address + ":" + std::to_string(endpoint.port());
+}
+
+// The usual soft limit of 1,024 is for programs that use select(); the hard limit is the administrator's word.
+void raise_open_files_limit() {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    log_warn("open_files_limit_not_raised", {{"remedy", "raise it with ulimit -n before starting"}});
+  }
 }
 
 }  // namespace
@@ -163,6 +182,7 @@ void HttpServer::start() {
   std::lock_guard lock(parts_->mutex);
   if (parts_->started || parts_->stopped) return;
   parts_->started = true;
+  raise_open_files_limit();
   for (const auto& listener : parts_->listeners) parts_->threads[0]->post([listener] { listener->accept(); });
   for (const auto& thread : parts_->threads) thread->start();
 }

@@ -38,7 +38,7 @@ class HttpServer {
   // times (main and admin listener); each listener has its own handler and its own count of connections. Connections
   // wait in the kernel until start().
   Result<uint16_t> listen(const std::string& host, uint16_t port, HttpHandler* handler);
-  void start();
+  void start();  // also raises the process's soft limit of open files to the hard one
 
   void stop_accepting();  // closes the listeners: new connections are refused by the kernel
   void begin_drain();

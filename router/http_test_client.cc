@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <string>
+#include <utility>
 
 #include "router/http.h"
 

@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "router/http_test_client.h"
 
