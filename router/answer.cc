@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/log.h"
@@ -18,12 +19,6 @@ constexpr size_t kLargeBodyBytes = 64 << 10;
 
 int64_t unix_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-int64_t sum(const std::vector<int64_t>& numbers) {
-  int64_t total = 0;
-  for (const int64_t number : numbers) total += number;
-  return total;
 }
 
 }  // namespace
@@ -60,6 +55,7 @@ void Answer::begin() {
     launch();
     return;
   }
+  preparing_ = true;
   services_.workers.post([self = shared_from_this()] {
     self->prepare_body();
     self->exchange_->post([self] { self->launch(); });
@@ -72,6 +68,8 @@ void Answer::prepare_body() {
 }
 
 void Answer::launch() {
+  preparing_ = false;
+  if (client_left_) client_gone();
   if (over_) return;
   if (!prepared_well_) {
     fail(prepare_error_);
@@ -87,12 +85,7 @@ void Answer::launch() {
   head.include_usage = prepared_.options.include_usage;
   writer_ = wire_ == Wire::kChat ? chat_writer(std::move(head)) : completion_writer(std::move(head));
 
-  choices_.resize(prepared_.choices());
-  choice_closed_.resize(prepared_.choices());
-  prompt_shown_.resize(prompts);
-  cached_tokens_.resize(prompts);
-  completion_tokens_.resize(prompts);
-  for (size_t prompt = 0; prompt < prompts; ++prompt) reset_choices(prompt);
+  choices_.emplace(prepared_);
   prompts_open_ = prompts;
   for (size_t prompt = 0; prompt < prompts; ++prompt) {
     dispatches_.push_back(std::make_shared<Dispatch>(services_, exchange_, shared_from_this(), job_for(prompt)));
@@ -130,70 +123,21 @@ DispatchJob Answer::job_for(size_t prompt) {
   return job;
 }
 
-void Answer::reset_choices(size_t prompt) {
-  const auto n = static_cast<size_t>(prepared_.options.sampling.n);
-  for (size_t choice = prompt * n; choice < (prompt + 1) * n; ++choice) {
-    choices_[choice] = std::make_unique<ChoiceText>(*prepared_.identity->tokenizer, prepared_.stops,
-                                                    prepared_.options.sampling.top_logprobs >= 0);
-  }
-  cached_tokens_[prompt] = 0;
-  completion_tokens_[prompt] = 0;
-}
-
 void Answer::on_update(int prompt, GenerateUpdate& update) {
-  const size_t first = static_cast<size_t>(prompt) * static_cast<size_t>(prepared_.options.sampling.n);
-  const auto place = [&](int32_t choice) { return first + static_cast<size_t>(choice); };
-  const auto is_choice = [&](int32_t choice) { return choice >= 0 && choice < prepared_.options.sampling.n; };
-  if (update.start) cached_tokens_[static_cast<size_t>(prompt)] = update.start->cached_tokens();
-  // The token that ended a choice is not part of its text.
-  for (const ChoiceFinish& finish : update.finished) {
-    if (finish.stop_token < 0) continue;
-    for (size_t at = update.tokens.size(); at-- > 0;) {
-      if (update.tokens[at].choice != finish.choice) continue;
-      if (update.tokens[at].token == finish.stop_token) update.tokens[at].choice = -1;
-      break;
-    }
-  }
-  for (const TokenOutput& token : update.tokens) {
-    if (is_choice(token.choice)) choices_[place(token.choice)]->push(token);
-  }
-  for (const ChoiceFinish& finish : update.finished) {
-    if (!is_choice(finish.choice)) continue;
-    choices_[place(finish.choice)]->finish(finish.reason);
-    completion_tokens_[static_cast<size_t>(prompt)] += finish.completion_tokens;
-  }
+  choices_->take(prompt, update);
   if (prepared_.options.stream) relay_news();
 }
 
 void Answer::relay_news() {
+  if (!choices_->has_news()) return;
+  open_stream();
   std::string out;
-  for (size_t choice = 0; choice < choices_.size(); ++choice) {
-    ChoiceText& text = *choices_[choice];
-    if (choice_closed_[choice] || (!text.has_news() && !text.finished())) continue;
-    open_stream();
-    prompt_shown_[choice / static_cast<size_t>(prepared_.options.sampling.n)] = true;
-    if (text.has_news()) {
-      const std::string news = text.take_text();
-      const std::vector<TokenChance> chances = text.take_chances();
-      writer_->text(out, static_cast<int>(choice), news, chances);
-    }
-    const bool ended =
-        text.finished() && (text.reason() == FinishReason::kStop || text.reason() == FinishReason::kLength);
-    if (ended) {
-      writer_->finish(out, static_cast<int>(choice), text.reason());
-      choice_closed_[choice] = true;
-    }
-  }
-  if (out.empty()) return;
+  choices_->write_news(*writer_, out);
   last_write_ns_ = services_.clock.now_ns();
   exchange_->write(std::move(out));
 }
 
-bool Answer::take_back(int prompt) {
-  if (over_ || prompt_shown_[static_cast<size_t>(prompt)]) return false;
-  reset_choices(static_cast<size_t>(prompt));
-  return true;
-}
+bool Answer::take_back(int prompt) { return !over_ && choices_->take_back(prompt); }
 
 void Answer::on_finished(int prompt, const Status& status) {
   if (over_) return;
@@ -203,13 +147,8 @@ void Answer::on_finished(int prompt, const Status& status) {
     fail(error);
     return;
   }
-  const auto n = static_cast<size_t>(prepared_.options.sampling.n);
-  for (size_t choice = static_cast<size_t>(prompt) * n; choice < (static_cast<size_t>(prompt) + 1) * n; ++choice) {
-    const FinishReason reason = choices_[choice]->reason();
-    if (choices_[choice]->finished() && (reason == FinishReason::kStop || reason == FinishReason::kLength)) continue;
-    fail(from_status(reason == FinishReason::kDeadline
-                         ? Status(StatusCode::kDeadlineExceeded, "The request ran out of time")
-                         : internal_error("The replica ended the answer without saying how")));
+  if (const Status ending = choices_->ending(prompt); !ending.ok()) {
+    fail(from_status(ending));
     return;
   }
   if (--prompts_open_ == 0) finish_well();
@@ -218,8 +157,8 @@ void Answer::on_finished(int prompt, const Status& status) {
 void Answer::finish_well() {
   AnswerUsage usage;
   for (const auto& dispatch : dispatches_) usage.prompt_tokens += dispatch->receipt().prompt_tokens;
-  usage.cached_tokens = sum(cached_tokens_);
-  usage.completion_tokens = sum(completion_tokens_);
+  usage.cached_tokens = choices_->cached_tokens();
+  usage.completion_tokens = choices_->completion_tokens();
   if (prepared_.options.stream) {
     open_stream();
     std::string out;
@@ -228,12 +167,7 @@ void Answer::finish_well() {
     exchange_->write(std::move(out));
     exchange_->end();
   } else {
-    std::vector<AnswerChoice> choices(choices_.size());
-    for (size_t choice = 0; choice < choices_.size(); ++choice) {
-      choices[choice].text = choices_[choice]->take_text();
-      choices[choice].chances = choices_[choice]->take_chances();
-      choices[choice].reason = choices_[choice]->reason();
-    }
+    const std::vector<AnswerChoice> choices = choices_->take_whole();
     exchange_->respond(200, headers("application/json"), writer_->whole(choices, usage));
   }
   over(200, "ok");
@@ -255,6 +189,10 @@ void Answer::fail(const WireError& error) {
 
 void Answer::client_gone() {
   if (over_) return;
+  if (preparing_) {
+    client_left_ = true;
+    return;
+  }
   if (prepared_.model) services_.metrics.client_gone(prepared_.model->name());
   over(499, "client_gone");
 }
@@ -290,8 +228,8 @@ void Answer::over(int status, std::string_view outcome) {
                        {"attempts", attempts},
                        {"prompt_tokens", receipt.prompt_tokens},
                        {"predicted_cached_tokens", receipt.predicted_tokens},
-                       {"delivered_cached_tokens", sum(cached_tokens_)},
-                       {"completion_tokens", sum(completion_tokens_)},
+                       {"delivered_cached_tokens", choices_ ? choices_->cached_tokens() : 0},
+                       {"completion_tokens", choices_ ? choices_->completion_tokens() : 0},
                        {"queue_s", receipt.queue_s},
                        {"first_token_s", receipt.first_token_s},
                        {"total_s", since_arrival_s()}});
@@ -335,7 +273,7 @@ void Answer::open_stream() {
   fields.emplace_back("x-accel-buffering", "no");  // an nginx in front must not collect the stream
   exchange_->begin_stream(200, fields);
   std::string out;
-  for (size_t choice = 0; choice < choices_.size(); ++choice) writer_->open(out, static_cast<int>(choice));
+  for (size_t choice = 0; choice < choices_->size(); ++choice) writer_->open(out, static_cast<int>(choice));
   last_write_ns_ = services_.clock.now_ns();
   if (!out.empty()) exchange_->write(std::move(out));
 }

@@ -8,10 +8,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "router/choice_text.h"
+#include "router/answer_choices.h"
 #include "router/dispatch.h"
 #include "router/prepared_request.h"
 #include "router/wire/answer_writer.h"
@@ -44,7 +45,6 @@ class Answer final : public DispatchListener, public std::enable_shared_from_thi
   void on_timer();
   void open_stream();
   HttpHeaders headers(std::string_view content_type) const;
-  void reset_choices(size_t prompt);
   double since_arrival_s() const;
 
   Services& services_;
@@ -57,16 +57,15 @@ class Answer final : public DispatchListener, public std::enable_shared_from_thi
   MonotonicNs deadline_ns_ = 0;
 
   PreparedRequest prepared_;
+  // A worker has `prepared_` and `prepare_error_` to itself until launch() runs.
+  bool preparing_ = false;
+  bool client_left_ = false;  // meanwhile
   bool prepared_well_ = false;
   WireError prepare_error_;
 
   std::unique_ptr<AnswerWriter> writer_;
   std::vector<std::shared_ptr<Dispatch>> dispatches_;
-  std::vector<std::unique_ptr<ChoiceText>> choices_;  // prompt * n + choice
-  std::vector<bool> choice_closed_;                   // its finish chunk was written
-  std::vector<bool> prompt_shown_;                    // text of this prompt has reached the client
-  std::vector<int64_t> cached_tokens_;                // per prompt
-  std::vector<int64_t> completion_tokens_;            // per prompt
+  std::optional<AnswerChoices> choices_;  // once prepared
   size_t prompts_open_ = 0;
   bool streaming_ = false;  // headers are sent
   bool over_ = false;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -12,7 +13,10 @@ namespace warmpath {
 
 namespace {
 
-constexpr double kRoomEveryS = 0.1;  // a prompt that waits for room asks this often
+// The first prompt in the waiting room asks again this often, because other gateways' answers end unseen.
+constexpr double kLookEveryS = 0.25;
+// A replica that has no room says so at once: a prompt not refused by then has been accepted, and the next may ask.
+constexpr double kAcceptedAfterS = 0.02;
 
 // Unique among all gateways that may talk to one replica.
 std::string fresh_call_id() {
@@ -102,7 +106,13 @@ double Dispatch::since_arrival_s() const {
   return static_cast<double>(services_.clock.now_ns() - job_.arrived_ns) * 1e-9;
 }
 
-void Dispatch::start() { attempt(); }
+void Dispatch::start() {
+  if (job_.model->waiting_room().empty()) {
+    attempt();
+  } else {
+    wait_for_room();  // nobody overtakes
+  }
+}
 
 void Dispatch::attempt() {
   if (attempts_ >= services_.settings()->limits.max_attempts && !some_full_) {
@@ -124,10 +134,11 @@ void Dispatch::send(Route route) {
   replica_ = route.replica;
   trust_ = route.candidates[route.decision.candidate].trust;
   tried_.push_back(replica_);
-  if (waiting_) {
-    waiting_ = false;
-    services_.waiting.fetch_sub(1);
-    services_.metrics.requests_waiting(-1);
+  waiting_ = false;
+  if (place_ != 0) {
+    exchange_->post_after(kAcceptedAfterS, [self = shared_from_this(), sent = attempts_] {
+      if (self->call_ && self->attempts_ == sent) self->give_up_place();
+    });
   }
   job_.request.request_id = fresh_call_id();
   if (job_.deadline_ns != 0) {
@@ -153,28 +164,54 @@ void Dispatch::nobody() {
 void Dispatch::wait_for_room() {
   const std::shared_ptr<const LiveSettings> settings = services_.settings();
   const MonotonicNs now = services_.clock.now_ns();
-  if (!waiting_) {
+  if (place_ == 0) {
     if (services_.waiting.fetch_add(1) >= settings->limits.max_waiting) {
       services_.waiting.fetch_sub(1);
       finish(resource_exhausted(
           fmt::format("Every replica of '{}' is full, and so is the waiting room", job_.model->name())));
       return;
     }
-    waiting_ = true;
     services_.metrics.requests_waiting(1);
-    if (waiting_since_ns_ == 0) waiting_since_ns_ = now;
+    waiting_since_ns_ = now;
+    place_ = job_.model->waiting_room().enter([weak = weak_from_this(), exchange = exchange_] {
+      exchange->post([weak] {
+        const auto self = weak.lock();
+        if (self && self->waiting_) self->attempt();
+      });
+    });
   }
   if (static_cast<double>(now - waiting_since_ns_) * 1e-9 >= settings->limits.queue_wait_s) {
     finish(resource_exhausted(fmt::format("Every replica of '{}' has been full for {} s", job_.model->name(),
                                           settings->limits.queue_wait_s)));
     return;
   }
+  waiting_ = true;
   tried_.clear();
   some_full_ = false;
   attempts_ = 0;
-  exchange_->post_after(kRoomEveryS, [self = shared_from_this()] {
-    if (self->listener_) self->attempt();
+  look_for_room_later();
+}
+
+void Dispatch::look_for_room_later() {
+  if (looking_later_) return;
+  looking_later_ = true;
+  exchange_->post_after(kLookEveryS, [self = shared_from_this()] {
+    self->looking_later_ = false;
+    if (!self->waiting_) return;
+    if (self->job_.model->waiting_room().is_first(self->place_)) {
+      self->attempt();
+    } else {
+      self->wait_for_room();  // sees to the time limit
+    }
   });
+}
+
+void Dispatch::give_up_place() {
+  waiting_ = false;
+  if (place_ == 0) return;
+  job_.model->waiting_room().leave(std::exchange(place_, 0));
+  services_.waiting.fetch_sub(1);
+  services_.metrics.requests_waiting(-1);
 }
 
 void Dispatch::on_relayed(int attempt, std::vector<GenerateUpdate> updates, const std::optional<Status>& done) {
@@ -193,6 +230,7 @@ void Dispatch::on_relayed(int attempt, std::vector<GenerateUpdate> updates, cons
 }
 
 void Dispatch::take_update(GenerateUpdate& update) {
+  give_up_place();
   if (update.start) {
     receipt_.delivered_tokens = update.start->cached_tokens();
     receipt_.queue_s = update.start->queue_s;
@@ -232,12 +270,9 @@ void Dispatch::on_failed(const Status& status) {
 }
 
 void Dispatch::finish(const Status& status) {
-  if (waiting_) {
-    waiting_ = false;
-    services_.waiting.fetch_sub(1);
-    services_.metrics.requests_waiting(-1);
-  }
+  give_up_place();
   close_receipt(status);
+  if (attempts_ > 0) job_.model->waiting_room().room_made();
   const std::shared_ptr<DispatchListener> listener = std::move(listener_);
   listener_ = nullptr;
   if (listener) listener->on_finished(job_.prompt_number, status);
@@ -256,12 +291,9 @@ void Dispatch::cancel() {
   if (call_) call_->cancel();
   call_ = nullptr;
   listener_ = nullptr;
-  if (waiting_) {
-    waiting_ = false;
-    services_.waiting.fetch_sub(1);
-    services_.metrics.requests_waiting(-1);
-  }
+  give_up_place();
   close_receipt({StatusCode::kCancelled, ""});
+  job_.model->waiting_room().room_made();
 }
 
 }  // namespace warmpath

@@ -61,6 +61,8 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   void send(Route route);
   void nobody();
   void wait_for_room();
+  void look_for_room_later();
+  void give_up_place();
   void on_relayed(int attempt, std::vector<GenerateUpdate> updates, const std::optional<Status>& done);
   void take_update(GenerateUpdate& update);
   void on_failed(const Status& status);
@@ -78,8 +80,10 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   std::shared_ptr<Replica> replica_;
   std::shared_ptr<UpstreamCall> call_;
   std::vector<std::shared_ptr<Replica>> tried_;
-  bool some_full_ = false;  // one of `tried_` refused for want of room
-  bool waiting_ = false;
+  bool some_full_ = false;         // one of `tried_` refused for want of room
+  WaitingRoom::Ticket place_ = 0;  // in the waiting room; kept until the prompt seems accepted
+  bool waiting_ = false;           // stands there, and no replica is being asked
+  bool looking_later_ = false;     // a timer is set
   MonotonicNs waiting_since_ns_ = 0;
   Status last_failure_;
 };

@@ -42,7 +42,7 @@ TEST_F(FailureTest, AStreamIsCutAfterTheFirstByte) {
   EXPECT_FALSE(answer.ended);
   EXPECT_THAT(answer.body, ::testing::Not(HasSubstr("[DONE]")));
   EXPECT_EQ(a_->calls() + b_->calls(), 1u);
-  EXPECT_EQ(core_->services().in_progress.load(), 0);
+  EXPECT_TRUE(eventually([&] { return core_->services().in_progress.load() == 0; }));
 }
 
 TEST_F(FailureTest, AWholeAnswerIsBegunAgainElsewhere) {
@@ -100,7 +100,36 @@ TEST_F(FailureTest, AFullFleetIsWaitedFor) {
   ASSERT_TRUE(eventually([&] { return core_->services().waiting.load() == 1; }));
   full.store(false);
   EXPECT_THAT(exchange->answer().body, HasSubstr("at last"));
-  EXPECT_EQ(core_->services().waiting.load(), 0);
+  EXPECT_TRUE(eventually([&] { return core_->services().waiting.load() == 0; }));
+}
+
+TEST_F(FailureTest, WhoWaitedLongestIsServedFirst) {
+  config_.models[0].endpoints = {{"a", ""}};
+  start();
+  std::atomic<bool> full{true};
+  std::mutex mutex;
+  std::vector<std::string> served;
+  a_->on_generate = [&](const std::shared_ptr<TestCall>& call) {
+    if (full.load()) {
+      call->done(resource_exhausted("queue full"));
+      return;
+    }
+    const std::lock_guard lock(mutex);
+    served.push_back(call->prompt_text());
+    call->reply("x");
+  };
+  std::vector<std::shared_ptr<TestExchange>> exchanges;
+  for (const char* name : {"1st", "2nd", "3rd", "4th"}) {
+    exchanges.push_back(send("POST", "/v1/completions", std::string(R"({"prompt":")") + name + "\"}"));
+    ASSERT_TRUE(eventually([&] { return core_->services().waiting.load() == static_cast<int>(exchanges.size()); }));
+  }
+  // Only the first one asks again while there is no room.
+  const size_t asked = a_->calls();
+  EXPECT_LE(asked, 3u);
+  full.store(false);
+  for (const auto& exchange : exchanges) EXPECT_EQ(exchange->answer().status, 200);
+  EXPECT_THAT(served, ::testing::ElementsAre("1st", "2nd", "3rd", "4th"));
+  EXPECT_TRUE(core_->fleet().find("m")->waiting_room().empty());
 }
 
 TEST_F(FailureTest, WaitingEndsWith429) {
@@ -112,7 +141,7 @@ TEST_F(FailureTest, WaitingEndsWith429) {
   const SeenAnswer answer = ask("POST", kChatPath, chat("hi"));
   EXPECT_EQ(answer.status, 429);
   EXPECT_GE(std::stoi("0" + answer.header("retry-after")), 1);
-  EXPECT_EQ(core_->services().waiting.load(), 0);
+  EXPECT_TRUE(eventually([&] { return core_->services().waiting.load() == 0; }));
 }
 
 TEST_F(FailureTest, TooManyRequestsIs429AtOnce) {
@@ -164,6 +193,15 @@ TEST_F(FailureTest, AClientThatLeavesWhileWaitingIsForgotten) {
   ASSERT_TRUE(eventually([&] { return core_->services().waiting.load() == 1; }));
   exchange->leave();
   EXPECT_TRUE(eventually([&] { return core_->services().waiting.load() == 0; }));
+}
+
+TEST_F(FailureTest, AClientThatLeavesWhileItsPromptIsPreparedIsForgotten) {
+  start();
+  for (int round = 0; round < 20; ++round) {
+    const auto exchange = send("POST", kChatPath, chat(std::string(200'000, static_cast<char>('a' + round))));
+    exchange->leave();
+    EXPECT_TRUE(eventually([&] { return core_->services().in_progress.load() == 0; }));
+  }
 }
 
 TEST_F(FailureTest, KeepAliveCommentsWhileASlowPromptIsComputed) {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
+#include "base/log.h"
 #include "router/answer.h"
 #include "router/model_list.h"
 #include "router/salt_file.h"
@@ -74,6 +76,8 @@ bool is_allowed(std::string_view methods, std::string_view method) {
   return false;
 }
 
+bool is_completion(Place place) { return place == Place::kChat || place == Place::kCompletions; }
+
 bool needs_key(Place place) { return place != Place::kRoot && place != Place::kHealth && place != Place::kReady; }
 
 WireError unauthenticated(bool key_given) {
@@ -96,110 +100,100 @@ void respond_error(HttpExchange& exchange, const WireError& error, HttpHeaders h
   exchange.respond(error.status, headers, error_body(error));
 }
 
-void Gateway::handle(std::shared_ptr<HttpExchange> exchange) {
-  const HttpRequest& request = exchange->request();
-  std::string request_id = request_id_of(request);
-  HttpHeaders headers = {{"x-request-id", request_id}};
-  const Target target = find_target(request.path);
-  if (target.place == Place::kNowhere) {
-    respond_error(*exchange,
-                  {.status = 404,
-                   .message = fmt::format("There is nothing at {} {}; this gateway serves /v1/chat/completions, "
-                                          "/v1/completions and /v1/models",
-                                          request.method, request.path),
-                   .code = "not_found"},
-                  std::move(headers));
-    return;
-  }
-  if (request.method == "OPTIONS") {
-    headers.emplace_back("allow", target.methods);
-    exchange->respond(204, headers, "");
-    return;
-  }
-  if (!is_allowed(target.methods, request.method)) {
-    headers.emplace_back("allow", target.methods);
-    respond_error(
-        *exchange,
-        {.status = 405,
-         .message = fmt::format("{} does not answer {}; use {}", request.path, request.method, target.methods),
-         .code = "method_not_allowed"},
-        std::move(headers));
-    return;
-  }
-  const std::shared_ptr<const LiveSettings> settings = services_.settings();
-  std::optional<Identity> identity;
-  if (needs_key(target.place)) {
-    identity = settings->auth->identify(request);
-    if (!identity) {
-      services_.metrics.refused("unauthenticated");
-      headers.emplace_back("www-authenticate", "Bearer realm=\"warmpath\"");
-      const bool key_given = !request.header("authorization").empty() || !request.header("x-api-key").empty();
-      respond_error(*exchange, unauthenticated(key_given), std::move(headers));
-      return;
-    }
-  }
-  switch (target.place) {
-    case Place::kRoot:
-      headers.emplace_back("content-type", "text/plain; charset=utf-8");
-      exchange->respond(200, headers, "warmpath: an OpenAI-compatible gateway; base URL of clients: /v1\n");
-      return;
-    case Place::kHealth:
-      headers.emplace_back("content-type", "text/plain; charset=utf-8");
-      exchange->respond(200, headers, "ok\n");
-      return;
-    case Place::kReady:
-      show_readiness(*exchange, std::move(headers));
-      return;
-    case Place::kModels:
-      list_models(*exchange, std::move(headers));
-      return;
-    case Place::kModel:
-      show_model(*exchange, target.rest, std::move(headers));
-      return;
-    case Place::kChat:
-    case Place::kCompletions:
-      handle_completion(std::move(exchange), target.place == Place::kChat ? Wire::kChat : Wire::kCompletions, *identity,
-                        std::move(request_id), settings);
-      return;
-    case Place::kNowhere:
-      break;
-  }
+Gateway::Reply Gateway::text_reply(int status, std::string body) {
+  return {status, {{"content-type", "text/plain; charset=utf-8"}}, std::move(body)};
 }
 
-void Gateway::handle_completion(std::shared_ptr<HttpExchange> exchange, Wire wire, const Identity& identity,
-                                std::string request_id, std::shared_ptr<const LiveSettings> settings) {
-  if (services_.draining.load(std::memory_order_relaxed)) {
-    services_.metrics.refused("draining");
-    respond_error(*exchange, nobody_to_serve("The gateway is shutting down", 2), {{"x-request-id", request_id}});
+Gateway::Reply Gateway::json_reply(std::string body) {
+  return {200, {{"content-type", "application/json"}}, std::move(body)};
+}
+
+Gateway::Reply Gateway::error_reply(const WireError& error) {
+  Reply reply{error.status, {{"content-type", "application/json"}}, error_body(error)};
+  if (error.retry_after_s > 0) reply.headers.emplace_back("retry-after", std::to_string(error.retry_after_s));
+  return reply;
+}
+
+void Gateway::handle(std::shared_ptr<HttpExchange> exchange) {
+  const HttpRequest& request = exchange->request();
+  const std::shared_ptr<const LiveSettings> settings = services_.settings();
+  std::string request_id = request_id_of(request);
+  const Target target = find_target(request.path);
+  std::optional<Identity> identity;
+  if (needs_key(target.place)) identity = settings->auth->identify(request);
+
+  Reply reply;
+  if (target.place == Place::kNowhere) {
+    reply = error_reply({.status = 404,
+                         .message = fmt::format("There is nothing at {} {}; this gateway serves /v1/chat/completions, "
+                                                "/v1/completions and /v1/models",
+                                                request.method, request.path),
+                         .code = "not_found"});
+  } else if (request.method == "OPTIONS") {
+    reply = {204, {{"allow", std::string(target.methods)}}, ""};
+  } else if (!is_allowed(target.methods, request.method)) {
+    reply = error_reply(
+        {.status = 405,
+         .message = fmt::format("{} does not answer {}; use {}", request.path, request.method, target.methods),
+         .code = "method_not_allowed"});
+    reply.headers.emplace_back("allow", target.methods);
+  } else if (needs_key(target.place) && !identity) {
+    services_.metrics.refused("unauthenticated");
+    reply =
+        error_reply(unauthenticated(!request.header("authorization").empty() || !request.header("x-api-key").empty()));
+    reply.headers.emplace_back("www-authenticate", "Bearer realm=\"warmpath\"");
+  } else if (is_completion(target.place) && !services_.draining.load(std::memory_order_relaxed)) {
+    begin_completion(std::move(exchange), target.place == Place::kChat ? Wire::kChat : Wire::kCompletions,
+                     *std::move(identity), std::move(request_id), settings);
     return;
+  } else if (is_completion(target.place)) {
+    services_.metrics.refused("draining");
+    reply = error_reply(nobody_to_serve("The gateway is shutting down", 2));
+  } else if (target.place == Place::kModels) {
+    reply = list_models();
+  } else if (target.place == Place::kModel) {
+    reply = show_model(target.rest);
+  } else if (target.place == Place::kReady) {
+    reply = show_readiness();
+  } else if (target.place == Place::kHealth) {
+    reply = text_reply(200, "ok\n");
+  } else {
+    reply = text_reply(200, "warmpath: an OpenAI-compatible gateway; base URL of clients: /v1\n");
   }
-  const auto answer = std::make_shared<Answer>(services_, std::move(exchange), wire, identity, std::move(request_id),
-                                               std::move(settings));
+
+  // Probes come every few seconds and say nothing new.
+  const bool is_probe = target.place == Place::kHealth || target.place == Place::kReady;
+  if (settings->log.access && !is_probe) {
+    log_info("request", {{"request", request_id},
+                         {"tenant", identity ? identity->tenant->name : ""},
+                         {"method", request.method},
+                         {"path", request.path},
+                         {"status", reply.status}});
+  }
+  reply.headers.emplace_back("x-request-id", std::move(request_id));
+  exchange->respond(reply.status, reply.headers, std::move(reply.body));
+}
+
+void Gateway::begin_completion(std::shared_ptr<HttpExchange> exchange, Wire wire, Identity identity,
+                               std::string request_id, std::shared_ptr<const LiveSettings> settings) {
+  const auto answer = std::make_shared<Answer>(services_, std::move(exchange), wire, std::move(identity),
+                                               std::move(request_id), std::move(settings));
   answer->begin();
 }
 
-void Gateway::list_models(HttpExchange& exchange, HttpHeaders headers) {
-  headers.emplace_back("content-type", "application/json");
-  exchange.respond(200, headers, model_list_json(services_.fleet, start_time()));
-}
+Gateway::Reply Gateway::list_models() const { return json_reply(model_list_json(services_.fleet, start_time())); }
 
-void Gateway::show_model(HttpExchange& exchange, std::string_view name, HttpHeaders headers) {
+Gateway::Reply Gateway::show_model(std::string_view name) const {
   const std::optional<std::string> decoded = percent_decoded(name);
   std::string body = decoded ? model_json(services_.fleet, *decoded, start_time()) : "";
-  if (body.empty()) {
-    respond_error(exchange,
-                  {.status = 404,
-                   .message = fmt::format("The model '{}' does not exist", decoded.value_or(std::string(name))),
-                   .param = "model",
-                   .code = "model_not_found"},
-                  std::move(headers));
-    return;
-  }
-  headers.emplace_back("content-type", "application/json");
-  exchange.respond(200, headers, std::move(body));
+  if (!body.empty()) return json_reply(std::move(body));
+  return error_reply({.status = 404,
+                      .message = fmt::format("The model '{}' does not exist", decoded.value_or(std::string(name))),
+                      .param = "model",
+                      .code = "model_not_found"});
 }
 
-void Gateway::show_readiness(HttpExchange& exchange, HttpHeaders headers) {
+Gateway::Reply Gateway::show_readiness() const {
   const bool draining = services_.draining.load(std::memory_order_relaxed);
   const bool ready = !draining && services_.fleet.ready();
   std::string body = ready ? "ready\n" : draining ? "draining\n" : "waiting for replicas\n";
@@ -208,9 +202,9 @@ void Gateway::show_readiness(HttpExchange& exchange, HttpHeaders headers) {
     const auto usable = std::count_if(replicas.begin(), replicas.end(), [](const auto& r) { return r->usable(); });
     body += fmt::format("{}: {} of {} replicas\n", model->name(), usable, replicas.size());
   }
-  headers.emplace_back("content-type", "text/plain; charset=utf-8");
-  if (!ready) headers.emplace_back("retry-after", "1");
-  exchange.respond(ready ? 200 : 503, headers, std::move(body));
+  Reply reply = text_reply(ready ? 200 : 503, std::move(body));
+  if (!ready) reply.headers.emplace_back("retry-after", "1");
+  return reply;
 }
 
 }  // namespace warmpath

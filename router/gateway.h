@@ -29,11 +29,21 @@ class Gateway final : public HttpHandler {
   void handle(std::shared_ptr<HttpExchange> exchange) override;
 
  private:
-  void handle_completion(std::shared_ptr<HttpExchange> exchange, Wire wire, const Identity& identity,
-                         std::string request_id, std::shared_ptr<const LiveSettings> settings);
-  void list_models(HttpExchange& exchange, HttpHeaders headers);
-  void show_model(HttpExchange& exchange, std::string_view name, HttpHeaders headers);
-  void show_readiness(HttpExchange& exchange, HttpHeaders headers);
+  // An answer that is known at once.
+  struct Reply {
+    int status = 200;
+    HttpHeaders headers;
+    std::string body;
+  };
+  static Reply text_reply(int status, std::string body);
+  static Reply json_reply(std::string body);
+  static Reply error_reply(const WireError& error);
+
+  void begin_completion(std::shared_ptr<HttpExchange> exchange, Wire wire, Identity identity, std::string request_id,
+                        std::shared_ptr<const LiveSettings> settings);
+  Reply list_models() const;
+  Reply show_model(std::string_view name) const;
+  Reply show_readiness() const;
 
   Services& services_;
 };

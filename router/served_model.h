@@ -17,6 +17,7 @@
 #include "router/model_identity.h"
 #include "router/replica.h"
 #include "router/shared_index.h"
+#include "router/waiting_room.h"
 
 namespace warmpath {
 
@@ -53,6 +54,7 @@ class ServedModel {
   std::shared_ptr<const ModelIdentity> identity() const;
 
   Route route(const RouteQuery& query);
+  WaitingRoom& waiting_room() { return waiting_room_; }
 
   // What a finished prompt taught.
   void learn(ReplicaId replica, const RequestTimings& timings, int64_t cached_tokens, int64_t completion_tokens);
@@ -70,6 +72,7 @@ class ServedModel {
   const double placement_s_;
   const Clock& clock_;
   FleetRates rates_;
+  WaitingRoom waiting_room_;
   std::atomic<double> mean_output_tokens_{200};
 
   mutable std::mutex mutex_;
