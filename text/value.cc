@@ -73,7 +73,7 @@ Value Value::list(std::vector<Value> items) {
   return value;
 }
 
-Value Value::sequence(Sequence type, std::vector<Value> items) {
+Value Value::sequence(SequenceKind type, std::vector<Value> items) {
   Value value = list(std::move(items));
   value.as_list().type = type;
   return value;

@@ -26,7 +26,7 @@ struct ValueDict;
 
 // What Python type a ValueList stands for. They differ in how they print, compare and can be indexed; a generator (what
 // map, select and their kin give) is true even when empty, has no length, and is empty after it was walked once.
-enum class Sequence : uint8_t { kList, kTuple, kRange, kDictKeys, kDictValues, kDictItems, kGenerator };
+enum class SequenceKind : uint8_t { kList, kTuple, kRange, kDictKeys, kDictValues, kDictItems, kGenerator };
 
 // The base of everything a Value points to. Subclasses outside this file: macros, methods, namespaces, loops.
 struct ValueNode : boost::intrusive_ref_counter<ValueNode> {
@@ -47,8 +47,8 @@ class Value {
   static Value string(MarkedText text);
   static Value string(std::string bytes, Origin origin) { return string(MarkedText(std::move(bytes), origin)); }
   static Value list(std::vector<Value> items);
-  static Value tuple(std::vector<Value> items) { return sequence(Sequence::kTuple, std::move(items)); }
-  static Value sequence(Sequence type, std::vector<Value> items);
+  static Value tuple(std::vector<Value> items) { return sequence(SequenceKind::kTuple, std::move(items)); }
+  static Value sequence(SequenceKind type, std::vector<Value> items);
   static Value dict();  // empty; fill it with set()
   static Value object(boost::intrusive_ptr<ValueNode> node);
   // Undefined, remembering why ("'tools' is undefined"), for the message when it is used.
@@ -129,7 +129,7 @@ struct ValueList : ValueNode {
   std::vector<Value> items;
   int depth = 1;
   uint32_t weight = 1;
-  Sequence type = Sequence::kList;
+  SequenceKind type = SequenceKind::kList;
   bool frozen = false;  // from a request: must not change
   bool contained = false;
 

@@ -30,7 +30,7 @@ Value range(Interpreter& interpreter, const Arguments& arguments) {
     if (__builtin_add_overflow(at, step, &at)) break;
   }
   interpreter.charge(numbers.size());
-  return Value::sequence(Sequence::kRange, std::move(numbers));
+  return Value::sequence(SequenceKind::kRange, std::move(numbers));
 }
 
 Value dict(Interpreter&, const Arguments& arguments) {

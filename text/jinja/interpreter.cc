@@ -185,7 +185,7 @@ Value Interpreter::eval_unplaced(const Expr& expr) {
       Value dict = Value::dict();
       for (size_t index = 0; index < expr.items.size(); index += 2) {
         Value key = eval(*expr.items[index]);
-        if ((key.is_list() && key.as_list().type != Sequence::kTuple) || key.is_dict()) {
+        if ((key.is_list() && key.as_list().type != SequenceKind::kTuple) || key.is_dict()) {
           throw TemplateError(fmt::format("unhashable type: '{}'", type_name(key)));
         }
         dict.as_dict().set(std::move(key), eval(*expr.items[index + 1]));
@@ -351,7 +351,7 @@ Value Interpreter::item(const Value& object, const Value& key) {
   require_defined(object);
   if (object.is_dict()) {
     if (const Value* entry = object.as_dict().find(key)) return *entry;
-  } else if ((object.is_string() || (object.is_list() && object.as_list().type <= Sequence::kRange)) &&
+  } else if ((object.is_string() || (object.is_list() && object.as_list().type <= SequenceKind::kRange)) &&
              (key.is_int() || key.is_bool())) {
     const int64_t length = length_of(object);
     const int64_t index = key.is_bool() ? int64_t{key.as_bool()} : key.as_int();

@@ -338,15 +338,15 @@ const Methods& dict_methods() {
        [](Interpreter&, const Value& self, const Arguments&) {
          std::vector<Value> pairs;
          for (const auto& [key, value] : self.as_dict().entries) pairs.push_back(Value::tuple({key, value}));
-         return Value::sequence(Sequence::kDictItems, std::move(pairs));
+         return Value::sequence(SequenceKind::kDictItems, std::move(pairs));
        }},
       {"keys", [](Interpreter&, const Value& self,
-                  const Arguments&) { return Value::sequence(Sequence::kDictKeys, items_of(self)); }},
+                  const Arguments&) { return Value::sequence(SequenceKind::kDictKeys, items_of(self)); }},
       {"values",
        [](Interpreter&, const Value& self, const Arguments&) {
          std::vector<Value> values;
          for (const auto& [key, value] : self.as_dict().entries) values.push_back(value);
-         return Value::sequence(Sequence::kDictValues, std::move(values));
+         return Value::sequence(SequenceKind::kDictValues, std::move(values));
        }},
       {"copy",
        [](Interpreter&, const Value& self, const Arguments&) {
@@ -365,8 +365,8 @@ const Methods& dict_methods() {
 
 const Methods* methods_of(const Value& self) {
   if (self.is_string()) return &string_methods();
-  if (self.is_list() && self.as_list().type == Sequence::kList) return &list_methods();
-  if (self.is_list() && self.as_list().type == Sequence::kTuple) return &tuple_methods();
+  if (self.is_list() && self.as_list().type == SequenceKind::kList) return &list_methods();
+  if (self.is_list() && self.as_list().type == SequenceKind::kTuple) return &tuple_methods();
   if (self.is_dict()) return &dict_methods();
   return nullptr;
 }

@@ -134,7 +134,7 @@ Value add_sequences(Value left, const Value& right) {
     both.append(right.as_text());
     return Value::string(std::move(both));
   }
-  if (!right.is_list() || left.as_list().type != right.as_list().type || left.as_list().type > Sequence::kTuple) {
+  if (!right.is_list() || left.as_list().type != right.as_list().type || left.as_list().type > SequenceKind::kTuple) {
     const std::string_view name = type_name(left);
     throw TemplateError(fmt::format("can only concatenate {} (not \"{}\") to {}", name, type_name(right), name));
   }
@@ -165,7 +165,7 @@ bool truthy(const Value& value) {
     case Kind::kString:
       return !value.as_text().empty();
     case Kind::kList:
-      return value.as_list().type == Sequence::kGenerator || !value.as_list().items.empty();
+      return value.as_list().type == SequenceKind::kGenerator || !value.as_list().items.empty();
     case Kind::kDict:
       return !value.as_dict().entries.empty();
     case Kind::kBigInt:
@@ -183,11 +183,11 @@ Value apply_binary(BinaryOp operation, Value left, const Value& right) {
     if (is_whole(left) && is_whole(right)) return whole_arithmetic(operation, whole(left), whole(right));
     return real_arithmetic(operation, real(left), real(right));
   }
-  const bool left_sequence = left.is_string() || (left.is_list() && left.as_list().type <= Sequence::kTuple);
+  const bool left_sequence = left.is_string() || (left.is_list() && left.as_list().type <= SequenceKind::kTuple);
   if (operation == BinaryOp::kAdd && left_sequence) return add_sequences(std::move(left), right);
   if (operation == BinaryOp::kMultiply) {
     if (left_sequence && is_whole(right)) return repeat(left, whole(right));
-    if (is_whole(left) && (right.is_string() || (right.is_list() && right.as_list().type <= Sequence::kTuple)))
+    if (is_whole(left) && (right.is_string() || (right.is_list() && right.as_list().type <= SequenceKind::kTuple)))
       return repeat(right, whole(left));
   }
   unsupported(operation, left, right);
@@ -278,7 +278,7 @@ int64_t length_of(const Value& value) {
     case Kind::kString:
       return static_cast<int64_t>(char_count(value.as_text()));
     case Kind::kList:
-      if (value.as_list().type == Sequence::kGenerator) throw TemplateError("object of type 'generator' has no len()");
+      if (value.as_list().type == SequenceKind::kGenerator) throw TemplateError("object of type 'generator' has no len()");
       return static_cast<int64_t>(value.as_list().items.size());
     case Kind::kDict:
       return static_cast<int64_t>(value.as_dict().entries.size());
@@ -294,7 +294,7 @@ std::vector<Value> items_of(const Value& iterable) {
     case Kind::kString:
       return characters_of(iterable.as_text());
     case Kind::kList:
-      if (iterable.as_list().type == Sequence::kGenerator) return std::exchange(iterable.as_list().items, {});
+      if (iterable.as_list().type == SequenceKind::kGenerator) return std::exchange(iterable.as_list().items, {});
       return iterable.as_list().items;
     case Kind::kDict: {
       std::vector<Value> keys;
@@ -308,7 +308,7 @@ std::vector<Value> items_of(const Value& iterable) {
 
 Value slice(const Value& value, const Value& start, const Value& stop, const Value& step) {
   require_defined(value);
-  if (!value.is_string() && !(value.is_list() && value.as_list().type <= Sequence::kRange)) {
+  if (!value.is_string() && !(value.is_list() && value.as_list().type <= SequenceKind::kRange)) {
     throw TemplateError(fmt::format("'{}' object is not subscriptable with a slice", type_name(value)));
   }
   const auto bound = [](const Value& part, std::string_view what) -> std::optional<int64_t> {

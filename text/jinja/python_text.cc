@@ -131,7 +131,7 @@ class JsonWriter {
         return;
       }
       case Value::Kind::kList:
-        if (value.as_list().type > Sequence::kTuple) break;
+        if (value.as_list().type > SequenceKind::kTuple) break;
         return write_list(value.as_list(), depth);
       case Value::Kind::kDict:
         return write_dict(value.as_dict(), depth);
@@ -293,13 +293,13 @@ void append_repr(const Value& value, std::string& out, int depth) {
     }
     case Value::Kind::kList: {
       const ValueList& list = value.as_list();
-      const bool tuple = list.type == Sequence::kTuple;
-      if (list.type == Sequence::kGenerator) {
+      const bool tuple = list.type == SequenceKind::kTuple;
+      if (list.type == SequenceKind::kGenerator) {
         out += "<generator object>";
         return;
       }
-      if (list.type == Sequence::kRange) return append_range_repr(list, out);
-      if (list.type != Sequence::kList && !tuple) out.append(type_name(value)).push_back('(');
+      if (list.type == SequenceKind::kRange) return append_range_repr(list, out);
+      if (list.type != SequenceKind::kList && !tuple) out.append(type_name(value)).push_back('(');
       out.push_back(tuple ? '(' : '[');
       for (size_t index = 0; index < list.items.size(); ++index) {
         if (index > 0) out += ", ";
@@ -307,7 +307,7 @@ void append_repr(const Value& value, std::string& out, int depth) {
       }
       if (tuple && list.items.size() == 1) out.push_back(',');
       out.push_back(tuple ? ')' : ']');
-      if (list.type != Sequence::kList && !tuple) out.push_back(')');
+      if (list.type != SequenceKind::kList && !tuple) out.push_back(')');
       return;
     }
     case Value::Kind::kDict: {

@@ -20,7 +20,7 @@ std::vector<Value> charged_items(Interpreter& interpreter, const Value& input) {
 }
 
 // What Jinja2 makes lazily.
-Value generator(std::vector<Value> items) { return Value::sequence(Sequence::kGenerator, std::move(items)); }
+Value generator(std::vector<Value> items) { return Value::sequence(SequenceKind::kGenerator, std::move(items)); }
 
 // The part of an item that "a.b.0" names, `fallback` where a step of it is undefined; the item itself without a path.
 Value member(Interpreter& interpreter, const Value& item, const Value* path, const Value* fallback = nullptr) {

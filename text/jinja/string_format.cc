@@ -65,7 +65,7 @@ Value percent_format(const Value& format, const Value& arguments) {
   std::string scratch;
   const MarkedText& text = format.as_text();
   const std::string_view all = text.view(scratch);
-  const bool tuple = arguments.is_list() && arguments.as_list().type == Sequence::kTuple;
+  const bool tuple = arguments.is_list() && arguments.as_list().type == SequenceKind::kTuple;
   size_t next_argument = 0;
   const auto next = [&]() -> const Value& {
     if (tuple) {

@@ -47,7 +47,7 @@ bool divisible(const Value& input, const Value& by) { return !truthy(apply_binar
 // Has a length and can be indexed; Jinja2's undefined does both.
 bool is_sequence(const Value& value) {
   return value.is_undefined() || value.is_string() || value.is_dict() ||
-         (value.is_list() && value.as_list().type <= Sequence::kRange);
+         (value.is_list() && value.as_list().type <= SequenceKind::kRange);
 }
 
 using TestTable = std::unordered_map<std::string_view, Test>;
