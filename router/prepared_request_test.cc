@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/block_chain.h"
 #include "router/gateway_fixture.h"
 
