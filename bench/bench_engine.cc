@@ -71,6 +71,7 @@ class Ours {
     auto backend = CpuBackend::create(file, options);
     if (!backend.ok()) throw std::runtime_error(backend.status().to_string());
     backend_ = std::move(*backend);
+    extend(0, 0, 64);  // threads are up, scratch and weights are in memory
   }
 
   double seconds(const Cell& cell) {

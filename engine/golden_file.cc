@@ -69,8 +69,9 @@ Result<GoldenFile> read_golden_file(const std::string& path) {
     GoldenPrompt& prompt = golden.prompts.emplace_back();
     prompt.name = cursor.text(cursor.number<uint32_t>());
     const auto tokens = cursor.number<uint32_t>();
+    prompt.first = cursor.number<uint32_t>();
     cursor.numbers<uint32_t>(tokens, prompt.tokens);
-    for (uint32_t at = 0; at < tokens && cursor.ok(); ++at) {
+    for (size_t at = prompt.first; at < tokens && cursor.ok(); ++at) {
       GoldenPosition& position = prompt.positions.emplace_back();
       position.actual_log_prob = cursor.number<float>();
       position.tail = cursor.number<float>();

@@ -1,4 +1,4 @@
-// GoldenFile: tests/reference/golden.bin, what an independent forward pass makes of eight prompts. For tests.
+// GoldenFile: tests/reference/golden.bin, what an independent forward pass makes of nine prompts. For tests.
 // Thread safety: a value.
 #pragma once
 
@@ -21,7 +21,8 @@ struct GoldenPosition {
 struct GoldenPrompt {
   std::string name;
   std::vector<TokenId> tokens;
-  std::vector<GoldenPosition> positions;  // one per token: what follows it
+  size_t first = 0;
+  std::vector<GoldenPosition> positions;  // one per token from `first` on: what follows it
   std::vector<TokenId> continuation;      // greedy
   std::vector<float> gaps;                // log-prob of each of them above the runner-up's
 };

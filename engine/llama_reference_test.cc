@@ -15,7 +15,7 @@ namespace warmpath {
 namespace {
 
 constexpr int32_t kStepTokens = 128;
-constexpr int32_t kBlocksPerPrompt = 40;  // 640 tokens
+constexpr int32_t kBlocksPerPrompt = 112;  // 1,792 tokens
 
 std::string model_path() {
   if (const char* path = std::getenv("WARMPATH_MODEL"); path != nullptr && *path != '\0') return path;
@@ -109,14 +109,16 @@ class Reference : public ::testing::Test {
                            prompt.tokens.begin() + static_cast<std::ptrdiff_t>(end));
         step.position = static_cast<int32_t>(begin);
         step.block_table = blocks_of(index);
-        step.logit_rows = static_cast<int32_t>(end - begin);
+        const size_t first = std::clamp(prompt.first, begin, end);
+        step.logit_rows = static_cast<int32_t>(end - first);
         const auto handle = backend_->submit({{step}});
         const auto result = handle->wait();
         EXPECT_TRUE(result.ok()) << result.status().message();
         if (!result.ok()) return difference;
-        for (size_t at = begin; at < end; ++at) {
+        for (size_t at = first; at < end; ++at) {
           const TokenId next = at + 1 < prompt.tokens.size() ? prompt.tokens[at + 1] : -1;
-          compare(result->logits.subspan((at - begin) * width, width), prompt.positions[at], next, difference);
+          compare(result->logits.subspan((at - first) * width, width), prompt.positions[at - prompt.first], next,
+                  difference);
         }
       }
     }

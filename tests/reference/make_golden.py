@@ -19,6 +19,9 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 TOP = 64
 GREEDY = 64
+# A longer context, made of these prompts; only its last positions are kept.
+LONG = ("essay", "python", "cpp", "shell")
+LONG_KEPT = 256
 
 
 class Llama:
@@ -109,20 +112,30 @@ def read_prompts():
         yield name, body
 
 
+def with_long_prompt(prompts):
+    """(name, text, how many of its last positions are kept; None = all), the long prompt last."""
+    texts = dict(prompts)
+    prompts = [(name, body, None) for name, body in texts.items()]
+    return prompts + [("long", "\n".join(texts[name] for name in LONG), LONG_KEPT)]
+
+
 def main(model_path, out_path):
     reader = GGUFReader(model_path)
     tokenizer = build_tokenizer(reader)
-    prompts = [(name, tokenizer.encode(body, add_special_tokens=False).ids) for name, body in read_prompts()]
-    positions = sum(len(ids) for _, ids in prompts)
+    prompts, firsts = [], []
+    for name, body, kept in with_long_prompt(read_prompts()):
+        prompts.append((name, tokenizer.encode(body, add_special_tokens=False).ids))
+        firsts.append(len(prompts[-1][1]) - kept if kept else 0)
+    positions = sum(len(ids) - first for (_, ids), first in zip(prompts, firsts))
     print(f"{len(prompts)} prompts, {positions} positions:", {name: len(ids) for name, ids in prompts})
     model = Llama(reader)
     caches = [model.empty_cache() for _ in prompts]
     hidden = np.split(model.forward([ids for _, ids in prompts], caches), np.cumsum([len(i) for _, i in prompts])[:-1])
 
-    tables, following, perplexity = [], [], []
-    for (name, ids), rows in zip(prompts, hidden):
+    tables, perplexity = [], []
+    for (name, ids), first, rows in zip(prompts, firsts, hidden):
         table = b""
-        for start in range(0, len(ids), 256):
+        for start in range(first, len(ids), 256):
             scores = model.log_probs(rows[start:start + 256])
             order = np.argsort(-scores, axis=-1, kind="stable")[:, :TOP]
             best = np.take_along_axis(scores, order, -1)
@@ -133,7 +146,6 @@ def main(model_path, out_path):
                     perplexity.append(actual)
                 tail = max(0.0, 1.0 - np.exp(best[row]).sum())
                 table += struct.pack("<ff", actual, tail) + order[row].astype("<u2").tobytes() + best[row].astype("<f4").tobytes()
-        following.append(int(order[-1, 0]))
         tables.append(table)
     print(f"perplexity {np.exp(-np.mean(perplexity)):.4f}")
 
@@ -152,7 +164,7 @@ def main(model_path, out_path):
     out = b"WPGOLDEN" + struct.pack("<IIII", 1, len(prompts), TOP, GREEDY)
     out += hashlib.sha256(pathlib.Path(model_path).read_bytes()).digest()
     for index, (name, ids) in enumerate(prompts):
-        out += struct.pack("<I", len(name)) + name.encode() + struct.pack("<I", len(ids))
+        out += struct.pack("<I", len(name)) + name.encode() + struct.pack("<II", len(ids), firsts[index])
         out += np.array(ids, "<u4").tobytes() + tables[index]
         out += np.array(greedy[index], "<u4").tobytes() + np.array(gaps[index], "<f4").tobytes()
         print(f"{name}: least gap {min(gaps[index]):.5f}: {tokenizer.decode(greedy[index], skip_special_tokens=False)!r}")
