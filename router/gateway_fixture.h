@@ -33,6 +33,7 @@ class GatewayFixture : public ::testing::Test {
   void TearDown() override {
     io_.stop();
     core_ = nullptr;
+    for (const auto& [address, upstream] : upstreams_) upstream->drop_calls();
   }
 
   // Begins once both replicas are known exactly.

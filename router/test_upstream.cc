@@ -132,6 +132,14 @@ size_t TestUpstream::calls() const {
   return calls_.size();
 }
 
+void TestUpstream::drop_calls() {
+  std::vector<std::shared_ptr<TestCall>> dropped;  // destroyed without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    dropped.swap(calls_);
+  }
+}
+
 ReplicaDescription TestUpstream::description() const {
   const std::lock_guard lock(mutex_);
   return description_;

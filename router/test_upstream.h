@@ -56,6 +56,8 @@ class TestUpstream final : public Upstream {
   // The n-th call; waits for it (five seconds, then null).
   std::shared_ptr<TestCall> call(size_t number);
   size_t calls() const;
+  // Calls lead back here (call, listener, replica, upstream): a test lets go of them at its end.
+  void drop_calls();
 
   ReplicaDescription description() const;
   void change_description(const std::function<void(ReplicaDescription&)>& change);
