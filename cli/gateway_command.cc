@@ -132,7 +132,8 @@ void add_gateway_command(CLI::App& app, CommandMain& selected) {
   command->callback([&selected, options] {
     selected = [options] {
       if (options->print_reference) {
-        std::printf("# Configuration\n%s", config_reference_markdown(gateway_schema()).c_str());
+        std::printf("# Configuration\n\nGenerated from the code (`warmpath gateway --print-config-reference`).\n%s",
+                    config_reference_markdown(gateway_schema()).c_str());
         return 0;
       }
       return options->check.empty() ? serve(*options) : check(*options);

@@ -115,6 +115,7 @@ DispatchJob Answer::job_for(size_t prompt) {
   job.view.prompt_tokens = static_cast<int64_t>(job.request.prompt.size());
   job.view.base_tokens = from.base_tokens;
   job.view.base_key = base_key_of(job.chain, from.base_tokens);
+  job.view.head_key = head_key_of(job.chain);
   job.view.content_key = content_key_of(job.chain, from.base_tokens);
   job.view.session_key =
       session_key_of(exchange_->request(), identity_.tenant->name, prepared_.options.prompt_cache_key);

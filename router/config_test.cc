@@ -4,12 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-
-#include "config/reference.h"
-
 namespace warmpath {
 namespace {
 
@@ -74,18 +68,6 @@ TEST(GatewayConfigFile, Loopback) {
   EXPECT_TRUE(is_loopback({"::1", 1}));
   EXPECT_FALSE(is_loopback({"127.example.org", 1}));
   EXPECT_FALSE(is_loopback({"0.0.0.0", 1}));
-}
-
-// With WARMPATH_WRITE_DOCS set it writes the page instead.
-TEST(GatewayConfigFile, TheManualIsWhatTheCodeSays) {
-  const std::string path = std::string(WARMPATH_SOURCE_DIR) + "/docs/configuration.md";
-  const std::string manual =
-      "# Configuration\n\nGenerated from the code (`warmpath gateway --print-config-reference`).\n" +
-      config_reference_markdown(gateway_schema());
-  if (getenv("WARMPATH_WRITE_DOCS") != nullptr) std::ofstream(path) << manual;
-  std::ifstream file(path);
-  const std::string written((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_EQ(written, manual) << "run router_test with WARMPATH_WRITE_DOCS=1 to rewrite docs/configuration.md";
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ void Replica::fill(Candidate& candidate) const {
   candidate.max_running = description_.max_running;
   candidate.capacity_tokens = description_.device_blocks * description_.block_tokens;
   candidate.resident_tokens = (stats_.used_blocks + stats_.cached_blocks) * description_.block_tokens;
+  candidate.active_tokens = stats_.used_blocks * description_.block_tokens;
 }
 
 bool Replica::usable() const {

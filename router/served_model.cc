@@ -93,10 +93,10 @@ void ServedModel::learn(ReplicaId replica, const RequestTimings& timings, int64_
 }
 
 void ServedModel::set_config(const ModelConfig& config) {
-  std::shared_ptr<Policy> fresh = make_policy(config.policy);
   const std::lock_guard lock(mutex_);
+  // A reload that leaves the policy alone must not make it forget its sessions.
+  if (config.policy != config_.policy) policy_ = make_policy(config.policy);
   config_ = config;
-  policy_ = std::move(fresh);
 }
 
 void ServedModel::set_replicas(ReplicaList replicas) {
