@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "router/answer.h"
+#include "router/browser_origin.h"
 #include "router/model_list.h"
 #include "router/salt_file.h"
 
@@ -142,6 +143,13 @@ void Gateway::handle(std::shared_ptr<HttpExchange> exchange) {
     reply =
         error_reply(unauthenticated(!request.header("authorization").empty() || !request.header("x-api-key").empty()));
     reply.headers.emplace_back("www-authenticate", "Bearer realm=\"warmpath\"");
+  } else if (is_completion(target.place) && !settings->auth->required() &&
+             is_foreign_origin(request.header("origin"))) {
+    services_.metrics.refused("foreign_origin");
+    reply = error_reply({.status = 403,
+                         .message = "This gateway has no keys, so it refuses requests that web pages of other sites "
+                                    "send (Origin header). Set auth.keys to serve browsers",
+                         .code = "foreign_origin"});
   } else if (is_completion(target.place) && !services_.draining.load(std::memory_order_relaxed)) {
     begin_completion(std::move(exchange), target.place == Place::kChat ? Wire::kChat : Wire::kCompletions,
                      *std::move(identity), std::move(request_id), settings);

@@ -157,6 +157,20 @@ TEST_F(GatewayTest, RoutesAndMethods) {
   EXPECT_EQ(ask("GET", "/healthz", "", {{"x-request-id", "bad id\n"}}).header("x-request-id").substr(0, 4), "req_");
 }
 
+TEST_F(GatewayTest, WithoutKeysNoForeignWebPageMaySpendItsTime) {
+  start();
+  reply_always("x");
+  for (const char* origin :
+       {"https://evil.example", "http://127.0.0.1.evil.example", "null", "http://localhost.evil.example:80"}) {
+    const SeenAnswer answer = ask("POST", kChatPath, chat("hi"), {{"origin", origin}});
+    EXPECT_EQ(answer.status, 403) << origin;
+    EXPECT_THAT(answer.body, HasSubstr(R"("code":"foreign_origin")"));
+  }
+  for (const char* origin : {"http://localhost:3000", "http://127.0.0.1", "http://[::1]:8080", ""}) {
+    EXPECT_EQ(ask("POST", kChatPath, chat("hi"), {{"origin", origin}}).status, 200) << origin;
+  }
+}
+
 TEST_F(GatewayTest, OverflowNamesBothNumbers) {
   start();
   reply_always("x");
