@@ -132,6 +132,7 @@ struct ValueList : ValueNode {
   SequenceKind type = SequenceKind::kList;
   bool frozen = false;  // from a request: must not change
   bool contained = false;
+  bool adopted = false;  // a rendering will empty it when it ends (jinja/interpreter.h)
 
   // REQUIRES !frozen && !contained.
   void append(Value item);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "text/jinja/builtins.h"
 #include "text/jinja/macro.h"
@@ -72,6 +74,7 @@ Interpreter::Interpreter(const Syntax& syntax, const RenderLimits& limits, const
 
 Interpreter::~Interpreter() {
   for (const auto& space : namespaces_) space->clear();
+  for (const auto& list : adopted_) list->items.clear();
 }
 
 void Interpreter::set_variable(std::string_view name, Value value) {
@@ -107,6 +110,10 @@ Value Interpreter::checked(Value value) {
 Value Interpreter::new_namespace() {
   namespaces_.emplace_back(new Namespace);
   return Value::object(namespaces_.back());
+}
+
+void Interpreter::adopt(ValueList& list) {
+  if (!std::exchange(list.adopted, true)) adopted_.emplace_back(&list);
 }
 
 // --- scopes
@@ -498,6 +505,8 @@ Interpreter::Flow Interpreter::run_loop(const Stmt& stmt, const Value& iterable,
     }
     loop = new Loop(items, depth, std::move(recurse));
   }
+  // loop.changed() may have been given the loop itself.
+  const std::unique_ptr<Loop, void (*)(Loop*)> forgetting(loop.get(), [](Loop* ended) { ended->forget(); });
   for (size_t index = 0; index < items.size(); ++index) {
     if (index > 0) scope.renew();
     if (loop) {

@@ -41,8 +41,9 @@ class Interpreter {
   // object.name, and object[key], with Jinja2's fallbacks from one to the other.
   Value attribute(const Value& object, std::string_view name);
   Value item(const Value& object, const Value& key);
-  // Namespaces may hold themselves; they are emptied when the rendering ends.
+  // Namespaces, and lists that were appended to, may hold themselves in the end; they are emptied when the rendering ends.
   Value new_namespace();
+  void adopt(ValueList& list);
   const std::tm& now() const { return now_; }
 
  private:
@@ -96,6 +97,7 @@ class Interpreter {
   MarkedText* out_ = nullptr;
   const Value* filter_input_ = nullptr;  // of a filter block's chain
   std::vector<boost::intrusive_ptr<Namespace>> namespaces_;
+  std::vector<boost::intrusive_ptr<ValueList>> adopted_;
 };
 
 }  // namespace warmpath::jinja

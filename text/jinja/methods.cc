@@ -267,7 +267,10 @@ ValueList& own_list(const Value& self, std::string_view method) {
 Value append_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
   const Value* item = arguments.bind("append", {"object"})[0];
   if (item == nullptr) throw TemplateError("append() wants an item");
-  own_list(self, "append").append(*item);
+  if (item->is_list() && item->as_node() == self.as_node()) throw TemplateError("append() of a list to itself");
+  ValueList& list = own_list(self, "append");
+  interpreter.adopt(list);
+  list.append(*item);
   interpreter.charge(1);
   if (self.depth() > Value::kMaxDepth) throw TemplateLimit("lists nested too deeply");
   return Value::none();

@@ -75,6 +75,7 @@ class Loop final : public Object {
   void set_index(size_t index) { index_ = index; }
   int depth() const { return depth_; }
   bool changed(const Arguments& arguments);
+  void forget() { last_changed_.reset(); }
   Value cycle(const Arguments& arguments) const;
 
  private:
