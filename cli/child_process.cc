@@ -61,8 +61,11 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
 ChildProcess::~ChildProcess() {
   if (!running()) return;
   terminate();
-  if (wait_until(5)) return;
-  kill(pid_, SIGKILL);
+  if (!wait_until(5)) kill_now();
+}
+
+void ChildProcess::kill_now() {
+  if (pid_ >= 0) kill(pid_, SIGKILL);
   reap(0);
 }
 

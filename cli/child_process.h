@@ -26,6 +26,7 @@ class ChildProcess {
   bool running();
   const std::string& exit_text() const { return exit_text_; }
   void terminate();                 // SIGTERM; returns at once
+  void kill_now();                  // SIGKILL, and waits
   bool wait_until(double seconds);  // true when it has ended
 
  private:

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "loadtest/chat_client.h"
-
 namespace warmpath {
 
 namespace {
@@ -28,11 +26,7 @@ std::string handbook(int tokens) {
 
 }  // namespace
 
-Status run_demonstration(const std::string& host, uint16_t port, const std::string& model, int prefix_tokens,
-                         const std::string& api_key) {
-  ChatClient client(host, port, 600);
-  ChatClient::Headers headers;
-  if (!api_key.empty()) headers.emplace_back("authorization", "Bearer " + api_key);
+Status run_demonstration(ChatClient& client, const std::string& model, int prefix_tokens) {
   const std::string system = handbook(prefix_tokens);
   const char* const questions[] = {"In one sentence: what does the handbook say about failures?",
                                    "In one sentence: what should I do before a release?"};
@@ -42,7 +36,7 @@ Status run_demonstration(const std::string& host, uint16_t port, const std::stri
   for (int ask = 0; ask < 2; ++ask) {
     std::printf("  request %d ... ", ask + 1);
     std::fflush(stdout);
-    auto turn = client.ask(model, {{"system", system}, {"user", questions[ask]}}, 24, headers);
+    auto turn = client.ask(model, {{"system", system}, {"user", questions[ask]}}, 24);
     if (!turn.ok()) {
       std::printf("failed\n");
       return turn.status();

@@ -2,16 +2,15 @@
 // machine. Thread safety: blocking; one thread.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "base/status.h"
+#include "loadtest/chat_client.h"
 
 namespace warmpath {
 
-// Asks both questions of the gateway at host:port and prints tokens, cached tokens and times to the first token.
-// `prefix_tokens` is about how long the shared prefix is. `api_key` may be empty.
-Status run_demonstration(const std::string& host, uint16_t port, const std::string& model, int prefix_tokens,
-                         const std::string& api_key);
+// Asks both questions through `client` and prints tokens, cached tokens and times to the first token.
+// `prefix_tokens` is about how long the shared prefix is. client.interrupt() ends it early, with an error.
+Status run_demonstration(ChatClient& client, const std::string& model, int prefix_tokens);
 
 }  // namespace warmpath

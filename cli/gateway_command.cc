@@ -38,6 +38,10 @@ ConfigResult<GatewayConfig> load(const std::string& path, bool insecure_no_auth)
   } else {
     result.errors.push_back({0, 0, "", text.status().message()});
   }
+  if (result.errors.empty()) {
+    const Status references = check_gateway_references(*result.config);
+    if (!references.ok()) result.errors.push_back({0, 0, "", references.message()});
+  }
   if (!result.errors.empty()) result.config.reset();
   return result;
 }

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -29,8 +31,17 @@ int add(const Options& options) {
   if (!is_tenant_name(options.tenant)) {
     return fail("'" + options.tenant + "' is not a tenant's name: 1 to 64 letters, digits, '.', '_' or '-'");
   }
+  std::error_code error;
+  bool unfinished_line = false;
+  if (std::filesystem::exists(options.file, error) && std::filesystem::file_size(options.file, error) > 0) {
+    const Status sound = check_key_file(options.file);
+    if (!sound.ok()) return fail(sound.message() + "; nothing was added");
+    std::ifstream in(options.file, std::ios::binary);
+    in.seekg(-1, std::ios::end);
+    unfinished_line = in.get() != '\n';
+  }
   const std::string key = random_key();
-  const std::string line = key_file_line(options.tenant, key, options.admin) + "\n";
+  const std::string line = (unfinished_line ? "\n" : "") + key_file_line(options.tenant, key, options.admin) + "\n";
   const int file = open(options.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (file < 0) return fail("cannot write " + options.file + ": " + strerror(errno));
   const bool written = write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());

@@ -7,20 +7,20 @@ namespace warmpath {
 
 Supervisor::Supervisor() {
   sigemptyset(&signals_);
-  sigaddset(&signals_, SIGINT);
-  sigaddset(&signals_, SIGTERM);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
   sigprocmask(SIG_BLOCK, &signals_, nullptr);
 }
 
 Supervisor::~Supervisor() {
+  bool now = false;
   for (auto child = children_.rbegin(); child != children_.rend(); ++child) {
     if (!child->process) continue;
-    child->process->terminate();
-    // A second Ctrl-C means now: the destructor of the process then shortens the grace.
-    for (double waited = 0; waited < kStopGraceS && !child->process->wait_until(0.2); waited += 0.2) {
+    if (!now) child->process->terminate();
+    for (double waited = 0; !now && waited < kStopGraceS && !child->process->wait_until(0.1); waited += 0.1) {
       timespec none{};
-      if (sigtimedwait(&signals_, nullptr, &none) > 0) break;
+      now = sigtimedwait(&signals_, nullptr, &none) > 0;
     }
+    child->process->kill_now();
     child->process.reset();
   }
 }

@@ -15,9 +15,11 @@ namespace warmpath {
 
 class Supervisor {
  public:
-  // Blocks SIGINT and SIGTERM in this process, so that run() and stop_requested() can take them in turn.
+  // Blocks SIGINT, SIGTERM and SIGHUP (the terminal closes) in this process, so that run() and stop_requested() can
+  // take them in turn.
   Supervisor();
-  // Ends the children, the last started first, each with SIGTERM and time to finish its work.
+  // Ends the children, the last started first, each with SIGTERM and time to finish its work; a second
+  // signal kills what is left.
   ~Supervisor();
 
   // Starts a child under `name`, which is what messages call it; its output goes to `log_path`.
@@ -26,9 +28,9 @@ class Supervisor {
 
   // An error naming a child that has died and how its log ends; ok while all run.
   Status first_death();
-  // True once SIGINT or SIGTERM has come; waits for one for at most `wait_s`.
+  // True once one of them has come; waits for one for at most `wait_s`.
   bool stop_requested(double wait_s);
-  // Serves until SIGINT or SIGTERM, restarting what dies.
+  // Serves until one of them comes, restarting what dies.
   void run();
 
  private:

@@ -3,14 +3,19 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +31,7 @@
 #include "cli/supervisor.h"
 #include "loadtest/http_client.h"
 #include "model_file/model_store.h"
+#include "router/config.h"
 
 namespace warmpath {
 
@@ -67,27 +73,33 @@ struct RunFolder {
   }
 };
 
-bool port_is_free(const std::string& host, uint16_t port) {
+// Ok, or why the port cannot be listened on.
+Status try_port(const std::string& host, uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
-  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return true;  // IPv6: the gateway itself will say
+  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return {};  // IPv6: the gateway itself will say
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int one = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(fd, 1) == 0;
+  const bool usable = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(fd, 1) == 0;
+  const int why = errno;
   close(fd);
-  return free;
+  if (usable) return {};
+  const std::string name = "port " + std::to_string(port);
+  if (why == EADDRINUSE) return unavailable(name + " is in use");
+  return unavailable("cannot listen on " + host + ", " + name + ": " + strerror(why));
 }
 
 // A port that was asked for must be free; the default gives way to the next free one.
 Result<uint16_t> choose_port(const std::string& host, std::optional<uint16_t> asked, uint16_t usual, const char* flag) {
   if (asked) {
-    if (*asked == 0 || port_is_free(host, *asked)) return *asked;
-    return unavailable("port " + std::to_string(*asked) + " is in use; choose another with " + flag);
+    const Status usable = *asked == 0 ? Status() : try_port(host, *asked);
+    if (usable.ok()) return *asked;
+    return unavailable(usable.message() + "; choose another with " + flag);
   }
   for (uint16_t port = usual; port < usual + kPortsToTry; ++port) {
-    if (!port_is_free(host, port)) continue;
+    if (!try_port(host, port).ok()) continue;
     if (port != usual) std::printf("port %d is in use; taking %d\n", usual, port);
     return port;
   }
@@ -136,6 +148,25 @@ std::vector<std::string> engine_argv(const Options& options, const std::string& 
   if (options.context > 0) argv.insert(argv.end(), {"--context", std::to_string(options.context)});
   if (!options.kv_bytes.empty()) argv.insert(argv.end(), {"--kv-bytes", options.kv_bytes});
   return argv;
+}
+
+// What would otherwise be noticed only after the models are loaded.
+Status check_flags(const Options& options) {
+  if (!options.keys_file.empty() && access(options.keys_file.c_str(), R_OK) != 0) {
+    return not_found("--keys-file: cannot read " + options.keys_file + ": " + strerror(errno) +
+                     " (`warmpath keys add NAME --file FILE` makes one)");
+  }
+  const fs::path folder = fs::absolute(options.ready_file).parent_path();
+  if (!options.ready_file.empty() && access(folder.c_str(), W_OK) != 0) {
+    return not_found("--ready-file: cannot write to " + folder.string() + ": " + strerror(errno));
+  }
+  if (!is_loopback({options.host, 0}) && options.keys_file.empty() && !options.insecure_no_auth) {
+    return invalid_argument(
+        "--host " + options.host +
+        " can be reached from other machines: pass --keys-file FILE (`warmpath keys add NAME --file FILE` "
+        "makes one), or --insecure-no-auth");
+  }
+  return {};
 }
 
 // Makes sure that the model is there, and fills in the name it is served under.
@@ -210,6 +241,8 @@ int serve(Options options) {
                stdout);
     return 0;
   }
+  const Status sound = check_flags(options);
+  if (!sound.ok()) return fail(sound);
   const Status prepared = prepare_model(options);
   if (!prepared.ok()) return fail(prepared);
   const auto port = choose_port(options.host, options.port, kDefaultPort, "--port");
@@ -245,13 +278,21 @@ int serve(Options options) {
   if (!waited.ok()) return fail(waited.status());
   if (!*waited) return 0;
 
+  const int context = replica_window(socket_of(folder.path, 0));
   if (!options.no_demo && options.keys_file.empty()) {
-    const int context = replica_window(socket_of(folder.path, 0));
-    const Status shown = run_demonstration(reach, bound_port, options.name, std::min(1500, context / 3), "");
-    if (!shown.ok()) return fail(shown);
+    ChatClient client(reach, bound_port, 600);
+    auto shown =
+        std::async(std::launch::async, run_demonstration, std::ref(client), options.name, std::min(1500, context / 3));
+    while (shown.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
+      if (!supervisor.stop_requested(0)) continue;
+      client.interrupt();
+      return 0;
+    }
+    const Status outcome = shown.get();
+    if (!outcome.ok()) return fail(outcome);
   }
   print_how_to(options, "http://" + reach + ":" + std::to_string(bound_port) + "/v1", bound_admin_port, folder.path,
-               replica_window(socket_of(folder.path, 0)));
+               context);
   const Status told = write_ready_file(options.ready_file, bound_port, bound_admin_port);
   if (!told.ok()) return fail(told);
   if (options.once) return 0;

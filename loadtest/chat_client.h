@@ -1,5 +1,5 @@
 // ChatClient: one streamed chat completion as an agent would send it, with what the load tests want to know of it.
-// Thread safety: one thread at a time.
+// Thread safety: one thread at a time, but for interrupt().
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,9 @@ class ChatClient {
   // Temperature 0. A reply other than 200, or a stream that ends without [DONE], is an error that carries what came.
   Result<ChatTurn> ask(std::string_view model, const std::vector<ChatMessage>& messages, int max_tokens,
                        const Headers& headers = {});
+
+  // From any thread: an ask() in progress fails soon.
+  void interrupt() { http_.interrupt(); }
 
  private:
   HttpClient http_;

@@ -106,7 +106,9 @@ Result<HttpReply> HttpClient::request(std::string_view method, std::string_view 
     set_timeout(connection_->socket.native_handle(), timeout_s_);
     connection_->buffer.reserve(kReadBytes);
   }
+  socket_ = connection_->socket.native_handle();
   const auto fail = [&](std::string_view what, const std::string& why) -> Result<HttpReply> {
+    socket_ = -1;
     connection_.reset();
     return unavailable(std::string(what) + " " + host_ + ":" + std::to_string(port_) + ": " + why);
   };
@@ -143,14 +145,21 @@ Result<HttpReply> HttpClient::request(std::string_view method, std::string_view 
       if (!sink) {
         reply.body.append(got);
       } else if (!sink(got)) {
+        socket_ = -1;
         connection_.reset();
         return Status(StatusCode::kCancelled, "the caller left");
       }
     }
     if (error) return fail("the reply was cut short by", error.message());
   }
+  socket_ = -1;
   if (!parser.get().keep_alive()) connection_.reset();
   return reply;
+}
+
+void HttpClient::interrupt() {
+  const int socket = socket_;
+  if (socket >= 0) ::shutdown(socket, SHUT_RDWR);
 }
 
 }  // namespace warmpath

@@ -1,8 +1,9 @@
 // HttpClient: a small blocking HTTP/1.1 client for loopback: the demonstration, load tests and benches.
 // One kept-alive connection; streamed bodies reach the caller as they arrive.
-// Thread safety: one thread at a time.
+// Thread safety: one thread at a time, but for interrupt().
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,6 +39,8 @@ class HttpClient {
   // kUnavailable when the peer refuses, resets or cuts the body short; kCancelled when `sink` returned false.
   Result<HttpReply> request(std::string_view method, std::string_view target, const Headers& headers,
                             std::string_view body, const BodySink& sink = nullptr);
+  // From any thread: a request in progress fails soon.
+  void interrupt();
 
  private:
   struct Connection;
@@ -45,6 +48,7 @@ class HttpClient {
   uint16_t port_;
   double timeout_s_;
   std::unique_ptr<Connection> connection_;
+  std::atomic<int> socket_{-1};  // of the request in progress, for interrupt()
 };
 
 }  // namespace warmpath

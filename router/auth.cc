@@ -61,6 +61,25 @@ bool parse_key_line(std::string_view line, KeyLine& key) {
   return true;
 }
 
+Result<std::vector<KeyLine>> read_key_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return failed_precondition(fmt::format("auth.keys: cannot open {}: {}", path, std::strerror(errno)));
+  std::vector<KeyLine> lines;
+  std::string text;
+  for (int number = 1; std::getline(file, text); ++number) {
+    const std::string_view line = trim(std::string_view(text).substr(0, text.find('#')));
+    if (line.empty()) continue;
+    if (!parse_key_line(line, lines.emplace_back())) {
+      // The line itself is not shown: someone may have put a plain key there.
+      return failed_precondition(fmt::format(
+          "{} line {}: expected TENANT:SHA256-HEX or TENANT:SHA256-HEX:admin (make one with `warmpath keys add`)", path,
+          number));
+    }
+  }
+  if (lines.empty()) return failed_precondition(fmt::format("auth.keys: {} holds no keys", path));
+  return lines;
+}
+
 }  // namespace
 
 bool is_tenant_name(std::string_view name) {
@@ -93,6 +112,8 @@ std::string random_key() {
   return key;
 }
 
+Status check_key_file(const std::string& path) { return read_key_file(path).status(); }
+
 std::shared_ptr<const Auth> Auth::open_to_all() {
   auto auth = std::make_shared<Auth>();
   auth->open_ = true;
@@ -101,25 +122,11 @@ std::shared_ptr<const Auth> Auth::open_to_all() {
 }
 
 Result<std::shared_ptr<const Auth>> Auth::load(const std::string& key_file, const std::string& state_file) {
-  std::ifstream file(key_file);
-  if (!file) {
-    return failed_precondition(fmt::format("auth.keys: cannot open {}: {}", key_file, std::strerror(errno)));
-  }
-  std::vector<KeyLine> lines;
+  const Result<std::vector<KeyLine>> read = read_key_file(key_file);
+  if (!read.ok()) return read.status();
+  const std::vector<KeyLine>& lines = *read;
   std::vector<std::string> tenants;
-  std::string text;
-  for (int number = 1; std::getline(file, text); ++number) {
-    const std::string_view line = trim(std::string_view(text).substr(0, text.find('#')));
-    if (line.empty()) continue;
-    if (!parse_key_line(line, lines.emplace_back())) {
-      // The line itself is not shown: someone may have put a plain key there.
-      return failed_precondition(fmt::format(
-          "{} line {}: expected TENANT:SHA256-HEX or TENANT:SHA256-HEX:admin (make one with `warmpath keys`)", key_file,
-          number));
-    }
-    tenants.push_back(lines.back().tenant);
-  }
-  if (lines.empty()) return failed_precondition(fmt::format("auth.keys: {} holds no keys", key_file));
+  for (const KeyLine& line : lines) tenants.push_back(line.tenant);
   Result<SaltsByTenant> salts = load_or_create_salts(state_file, tenants);
   if (!salts.ok()) return salts.status();
 

@@ -39,6 +39,8 @@ bool is_tenant_name(std::string_view name);
 KeyDigest digest_key(std::string_view key);
 // A line for the key file.
 std::string key_file_line(std::string_view tenant, std::string_view key, bool admin = false);
+// Ok when every line of the file is a key's and there is at least one; else names file and line.
+Status check_key_file(const std::string& path);
 // A fresh key: "wp-" and 43 random base62 characters (256 bits).
 std::string random_key();
 

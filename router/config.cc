@@ -1,11 +1,15 @@
 #include "router/config.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <map>
 
 #include "base/log.h"
+#include "router/auth.h"
 
 namespace warmpath {
 
@@ -26,7 +30,8 @@ StructSchema<AuthConfig> auth_schema() {
   StructSchema<AuthConfig> schema("Who may use the gateway.");
   schema
       .field("keys", &AuthConfig::keys,
-             {.doc = "File of API keys, one TENANT:SHA256-HEX a line (`warmpath keys add NAME`). Without it anyone who "
+             {.doc = "File of API keys, one TENANT:SHA256-HEX a line (`warmpath keys add NAME --file FILE`). Without "
+                     "it anyone who "
                      "can connect may ask."})
       .field("state", &AuthConfig::state,
              {.doc = "File of the tenants' random salts (mode 0600, created when absent). Keep it: a new salt makes "
@@ -228,6 +233,22 @@ bool is_loopback(const SocketAddress& address) {
   return is_127 || address.host == "::1" || address.host == "localhost";
 }
 
+// "unix:/PATH", or HOST:PORT with a port to connect to.
+Status check_endpoint(const ModelConfig& model, const EndpointConfig& endpoint) {
+  constexpr std::string_view kUnix = "unix:";
+  bool fine = false;
+  if (endpoint.address.starts_with(kUnix)) {
+    fine = endpoint.address.size() > kUnix.size() + 1 && endpoint.address[kUnix.size()] == '/';
+  } else {
+    const Result<SocketAddress> address = parse_socket_address(endpoint.address);
+    fine = address.ok() && address->port != 0 && address->host.find('/') == std::string::npos;
+  }
+  if (fine) return {};
+  return invalid_argument(
+      fmt::format("models[{}].endpoints: \"{}\" is no address of a replica; write unix:/PATH or HOST:PORT", model.name,
+                  endpoint.address));
+}
+
 Status check_gateway_config(const GatewayConfig& config) {
   WARMPATH_RETURN_IF_ERROR(check_address("listen", config.listen));
   if (!config.admin.listen.empty()) WARMPATH_RETURN_IF_ERROR(check_address("admin", config.admin.listen));
@@ -235,7 +256,30 @@ Status check_gateway_config(const GatewayConfig& config) {
   if (!config.admin.listen.empty()) {
     WARMPATH_RETURN_IF_ERROR(check_exposure("admin", config.admin.listen, config.auth));
   }
+  const Result<SocketAddress> main = parse_socket_address(config.listen),
+                              admin = parse_socket_address(config.admin.listen);
+  if (main.ok() && admin.ok() && main->port != 0 && main->port == admin->port && main->host == admin->host) {
+    return invalid_argument(
+        fmt::format("admin: {} is the address of listen too; each needs its own port", config.listen));
+  }
   return check_names(config);
+}
+
+Status check_gateway_references(const GatewayConfig& config) {
+  const auto readable = [](const std::string& field, const std::string& path) {
+    if (path.empty() || access(path.c_str(), R_OK) == 0) return Status();
+    return not_found(fmt::format("{}: cannot read {}: {}", field, path, std::strerror(errno)));
+  };
+  if (!config.auth.keys.empty()) WARMPATH_RETURN_IF_ERROR(check_key_file(config.auth.keys));
+  for (const ModelConfig& model : config.models) {
+    WARMPATH_RETURN_IF_ERROR(readable(fmt::format("models[{}].tokenizer", model.name), model.tokenizer));
+    for (const EndpointConfig& endpoint : model.endpoints) {
+      WARMPATH_RETURN_IF_ERROR(check_endpoint(model, endpoint));
+      WARMPATH_RETURN_IF_ERROR(readable(
+          fmt::format("models[{}].endpoints[{}].token_file", model.name, endpoint.address), endpoint.token_file));
+    }
+  }
+  return {};
 }
 
 }  // namespace warmpath

@@ -88,5 +88,7 @@ bool is_loopback(const SocketAddress& address);
 
 // What one field alone cannot tell: addresses, names that collide, listening to strangers without keys.
 Status check_gateway_config(const GatewayConfig& config);
+// Whether what the configuration points at can be there: addresses of replicas; files of keys, tokens and tokenizers.
+Status check_gateway_references(const GatewayConfig& config);
 
 }  // namespace warmpath

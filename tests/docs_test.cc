@@ -81,6 +81,29 @@ TEST(Programs, SayWhatIsWrongWithAFile) {
   std::ofstream(file) << "listen: 0.0.0.0:8080\nmodels:\n  - name: m\n    endpoints: [\"unix:/tmp/x\"]\n";
   EXPECT_EQ(run("warmpath gateway --check " + file.string()).code, 1) << "listening to strangers without keys";
   EXPECT_EQ(run("warmpath gateway --insecure-no-auth --check " + file.string()).code, 0);
+  const std::string model = "listen: 127.0.0.1:8080\nmodels:\n  - name: m\n    endpoints: ";
+  for (const char* wrong : {"[foo]", "[\"http://a:1\"]", "[\"127.0.0.1:99999\"]", "[\"unix:\"]", "[\"unix:a.sock\"]"}) {
+    std::ofstream(file) << model << wrong << "\n";
+    EXPECT_EQ(run("warmpath gateway --check " + file.string()).code, 1) << wrong;
+  }
+  for (const char* wrong : {"auth: {keys: /nonexistent}", "admin: 127.0.0.1:8080"}) {
+    std::ofstream(file) << wrong << "\n" << model << "[\"unix:/tmp/x\"]\n";
+    EXPECT_EQ(run("warmpath gateway --check " + file.string()).code, 1) << wrong;
+  }
+  fs::remove(file);
+}
+
+TEST(Programs, AKeyIsAddedOnALineOfItsOwn) {
+  const fs::path file = fs::temp_directory_path() / ("warmpath-docs-test-" + std::to_string(getpid()) + ".keys");
+  EXPECT_EQ(run("warmpath keys add alice --file " + file.string()).code, 0);
+  std::string text = read(file);
+  text.pop_back();
+  std::ofstream(file) << text;  // without its last line end
+  EXPECT_EQ(run("warmpath keys add bob --file " + file.string()).code, 0);
+  EXPECT_NE(read(file).find(text + "\nbob:"), std::string::npos) << read(file);
+  std::ofstream(file) << "not a key file\n";
+  EXPECT_EQ(run("warmpath keys add carol --file " + file.string()).code, 1);
+  EXPECT_EQ(read(file), "not a key file\n");
   fs::remove(file);
 }
 

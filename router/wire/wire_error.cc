@@ -62,6 +62,8 @@ WireError from_status(const Status& status) {
     case StatusCode::kResourceExhausted:
       return too_busy(status.message(), 1);
     case StatusCode::kUnavailable:
+      // The message names an address of ours; the log has it.
+      return nobody_to_serve("The replica that was to answer failed; try again", 1);
     case StatusCode::kFailedPrecondition:
       return nobody_to_serve(status.message(), 1);
     case StatusCode::kDeadlineExceeded:
