@@ -1,7 +1,8 @@
 // bench_ttft: what a user waits for, through the real product: `warmpath up` with real replicas and the default model.
 //
-// Part 1, one session at a time: a long prompt cold, the same again, a follow-up turn, and the follow-up after eight
-// other sessions. Part 2: interleaved sessions on two replicas, once per policy, each with a freshly started fleet.
+// Part 1, one replica with all cores, one session at a time: a long prompt cold, the same again, a follow-up turn, and
+// the follow-up after eight other sessions. Part 2: interleaved sessions on two replicas, once per policy, each with a
+// freshly started fleet.
 //
 //   delivered_hit_POLICY = cached prompt tokens that the engines delivered / all prompt tokens
 //   ideal_hit            = what one endless cache would deliver: of each turn's prompt, the whole blocks of the
@@ -67,7 +68,7 @@ double median(std::vector<double> values) {
 // A running `warmpath up`, ended when it goes out of scope.
 class Fleet {
  public:
-  Fleet(const Options& options, const std::string& policy) {
+  Fleet(const Options& options, const std::string& policy, int replicas) {
     char directory[] = "/tmp/warmpath-bench-XXXXXX";
     directory_ = mkdtemp(directory);
     const std::string ready = directory_ + "/ready";
@@ -79,7 +80,7 @@ class Fleet {
                                   "--admin-port",
                                   "0",
                                   "--replicas",
-                                  "2",
+                                  std::to_string(replicas),
                                   "--policy",
                                   policy,
                                   "--ready-file",
@@ -118,7 +119,7 @@ ChatTurn ask(Fleet& fleet, const std::vector<ChatMessage>& messages, int max_tok
   ChatClient client("127.0.0.1", fleet.port(), 600);
   ChatClient::Headers headers;
   if (!session.empty()) headers.emplace_back("x-session-id", session);
-  auto turn = client.ask("", messages, max_tokens, headers);
+  auto turn = client.ask("", messages, max_tokens, headers, true);
   if (!turn.ok()) {
     std::fprintf(stderr, "bench_ttft: %s\n", turn.status().message().c_str());
     std::exit(1);
@@ -132,7 +133,7 @@ struct FirstTokens {
 
 FirstTokens measure_first_tokens(const Options& options) {
   FirstTokens result;
-  Fleet fleet(options, "predicted_seconds");
+  Fleet fleet(options, "predicted_seconds", 1);  // one session has the whole machine
   TextSource text(options.seed);
   std::vector<ChatMessage> session{{"system", "You answer briefly."},
                                    {"user", text.words(options.prompt_tokens - 40) + "\nWhat is this?"}};
@@ -185,7 +186,7 @@ struct Hits {
 
 Hits measure_policy(const Options& options, const std::string& policy) {
   const int sessions = options.quick ? 5 : 9, turns = options.quick ? 3 : 6, first_words = options.quick ? 200 : 700;
-  Fleet fleet(options, policy);
+  Fleet fleet(options, policy, 2);
   TextSource text(options.seed);
   struct Session {
     std::vector<ChatMessage> messages;

@@ -11,7 +11,8 @@ namespace warmpath {
 
 namespace {
 
-std::string request_body(std::string_view model, const std::vector<ChatMessage>& messages, int max_tokens) {
+std::string request_body(std::string_view model, const std::vector<ChatMessage>& messages, int max_tokens,
+                         bool exactly) {
   boost::json::array list;
   for (const ChatMessage& message : messages) {
     list.push_back(boost::json::object{{"role", message.role}, {"content", message.content}});
@@ -21,6 +22,7 @@ std::string request_body(std::string_view model, const std::vector<ChatMessage>&
                            {"temperature", 0},
                            {"stream", true},
                            {"stream_options", boost::json::object{{"include_usage", true}}}};
+  if (exactly) body["min_tokens"] = max_tokens;
   if (!model.empty()) body["model"] = std::string(model);
   return boost::json::serialize(body);
 }
@@ -46,11 +48,11 @@ class EventReader {
 }  // namespace
 
 Result<ChatTurn> ChatClient::ask(std::string_view model, const std::vector<ChatMessage>& messages, int max_tokens,
-                                 const Headers& headers) {
+                                 const Headers& headers, bool exactly) {
   using Seconds = std::chrono::duration<double>;
   Headers all = headers;
   all.emplace_back("content-type", "application/json");
-  const std::string body = request_body(model, messages, max_tokens);
+  const std::string body = request_body(model, messages, max_tokens, exactly);
 
   ChatTurn turn;
   EventReader events;

@@ -36,9 +36,10 @@ class ChatClient {
 
   ChatClient(std::string host, uint16_t port, double timeout_s) : http_(std::move(host), port, timeout_s) {}
 
-  // Temperature 0. A reply other than 200, or a stream that ends without [DONE], is an error that carries what came.
+  // Temperature 0. `exactly`: max_tokens tokens whatever the model says. A reply other than 200, or a stream that ends
+  // without [DONE], is an error that carries what came.
   Result<ChatTurn> ask(std::string_view model, const std::vector<ChatMessage>& messages, int max_tokens,
-                       const Headers& headers = {});
+                       const Headers& headers = {}, bool exactly = false);
 
   // From any thread: an ask() in progress fails soon.
   void interrupt() { http_.interrupt(); }

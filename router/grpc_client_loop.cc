@@ -1,5 +1,6 @@
 #include "router/grpc_client_loop.h"
 
+#include <absl/synchronization/mutex.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -29,6 +30,9 @@ GrpcClientLoop& GrpcClientLoop::instance() {
 }
 
 GrpcClientLoop::GrpcClientLoop() {
+  // Debian's abseil looks for lock cycles at every lock that gRPC takes, which finds nothing of ours and costs each
+  // request.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const unsigned threads = std::clamp(std::thread::hardware_concurrency() / kCoresPerThread, 1u, kMaxThreads);
   for (unsigned i = 0; i < threads; ++i) {
     queues_.push_back(std::make_unique<grpc::CompletionQueue>());
