@@ -156,9 +156,11 @@ Status check_flags(const Options& options) {
     return not_found("--keys-file: cannot read " + options.keys_file + ": " + strerror(errno) +
                      " (`warmpath keys add NAME --file FILE` makes one)");
   }
-  const fs::path folder = fs::absolute(options.ready_file).parent_path();
-  if (!options.ready_file.empty() && access(folder.c_str(), W_OK) != 0) {
-    return not_found("--ready-file: cannot write to " + folder.string() + ": " + strerror(errno));
+  if (!options.ready_file.empty()) {
+    const fs::path folder = fs::absolute(options.ready_file).parent_path();
+    if (access(folder.c_str(), W_OK) != 0) {
+      return not_found("--ready-file: cannot write to " + folder.string() + ": " + strerror(errno));
+    }
   }
   if (!is_loopback({options.host, 0}) && options.keys_file.empty() && !options.insecure_no_auth) {
     return invalid_argument(

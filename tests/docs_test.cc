@@ -93,6 +93,13 @@ TEST(Programs, SayWhatIsWrongWithAFile) {
   fs::remove(file);
 }
 
+TEST(Programs, UpShowsTheCacheAtWorkAndStops) {
+  const Output up = run("warmpath up --once --port 0 --admin-port 0 --model synthetic:llama-2x64,context=16384");
+  EXPECT_EQ(up.code, 0) << up.text;
+  EXPECT_NE(up.text.find("The second found the shared prefix"), std::string::npos) << up.text;
+  EXPECT_NE(up.text.find("SYNTHETIC"), std::string::npos) << "random weights must be called so: " << up.text;
+}
+
 TEST(Programs, AKeyIsAddedOnALineOfItsOwn) {
   const fs::path file = fs::temp_directory_path() / ("warmpath-docs-test-" + std::to_string(getpid()) + ".keys");
   EXPECT_EQ(run("warmpath keys add alice --file " + file.string()).code, 0);
