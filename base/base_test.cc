@@ -6,6 +6,7 @@
 #include "base/block_chain.h"
 #include "base/hash128.h"
 #include "base/status.h"
+#include "base/version.h"
 
 namespace warmpath {
 namespace {
@@ -31,6 +32,8 @@ TEST(BlockChain, OnlyWholeBlocksAndEveryInputMatters) {
   EXPECT_NE(changed[0], chain[0]);
   EXPECT_NE(changed[1], chain[1]) << "an identity covers everything before it";
 }
+
+TEST(Version, IsTheOneThatTheBuildNames) { EXPECT_STREQ(kVersion, WARMPATH_PROJECT_VERSION); }
 
 TEST(Status, NamesItsCode) {
   EXPECT_EQ(Status().to_string(), "ok");
