@@ -44,21 +44,17 @@ class WeightLoader {
 
   Status projection(const std::vector<Part>& wanted, int64_t columns, Projection& out) const {
     std::vector<MatrixPart> parts(wanted.size());
-    bool same_type = true;
     for (size_t index = 0; index < wanted.size(); ++index) {
       WARMPATH_RETURN_IF_ERROR(find_part(wanted[index].name + ".weight", wanted[index].rows, columns, parts[index]));
-      same_type = same_type && parts[index].type == parts[0].type;
     }
-    if (same_type) {
-      Result<PackedMatrix> packed = PackedMatrix::pack(parts, columns, precision_);
-      if (!packed.ok()) return at(wanted[0].name, packed.status());
+    // Neighbours that become the same kind of panel share a matrix.
+    const auto kind = [&](size_t index) { return PackedMatrix::panel_kind(parts[index].type, precision_); };
+    for (size_t first = 0, end = 0; first < parts.size(); first = end) {
+      while (end < parts.size() && kind(end) == kind(first)) ++end;
+      Result<PackedMatrix> packed =
+          PackedMatrix::pack(std::span(parts).subspan(first, end - first), columns, precision_);
+      if (!packed.ok()) return at(wanted[first].name, packed.status());
       out.matrices.push_back(std::move(*packed));
-    } else {
-      for (size_t index = 0; index < wanted.size(); ++index) {
-        Result<PackedMatrix> packed = PackedMatrix::pack(parts[index], columns, precision_);
-        if (!packed.ok()) return at(wanted[index].name, packed.status());
-        out.matrices.push_back(std::move(*packed));
-      }
     }
     return biases(wanted, out);
   }

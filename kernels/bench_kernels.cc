@@ -1,6 +1,6 @@
 // bench_kernels: the kernels of this machine at the default model's shapes, per instruction set and number of threads.
 //
-//   bench_kernels [--json] [--quick]
+//   bench_kernels [--json] [--quick] [--only TEXT]
 //
 // Fields: OP_ISA_THREADSt_gops (2 operations a multiply-add) for compute-bound shapes, ..._gbs (bytes of weights or KV
 // read a second) for memory-bound ones. Every figure is the best of interleaved rounds, so that neighbours on the
@@ -30,6 +30,15 @@ constexpr int32_t kHeads = 9;
 constexpr KvLayout kLayout{30, 3, 64, KvType::kInt16};
 constexpr int32_t kContext = 4096;
 
+// A matrix as wide as those of a small modern model, in each kind of weights; enough of them that a decode reads
+// memory.
+constexpr int32_t kWide = 1024;
+constexpr int32_t kWideRows = 4096;
+constexpr int32_t kWideCopies = 16;
+constexpr std::pair<TensorType, const char*> kWideTypes[] = {
+    {TensorType::kQ4_0, "q4_0"}, {TensorType::kQ5_0, "q5_0"}, {TensorType::kQ8_0, "q8_0"}, {TensorType::kQ4_K, "q4_k"},
+    {TensorType::kQ5_K, "q5_k"}, {TensorType::kQ6_K, "q6_k"}, {TensorType::kBF16, "bf16"}};
+
 // One thing to measure: `work` operations or bytes a call.
 struct Measure {
   std::string name;
@@ -53,6 +62,12 @@ class Fixture {
     // Weights of several layers, so that a decode reads them from where a whole model lies.
     for (uint64_t layer = 0; layer < 40; ++layer) {
       layers_.push_back(random_matrix(TensorType::kQ4_1, 2 * kFfn, kWidth, Precision::kQuantized, 10 + layer));
+    }
+    for (const auto& [type, name] : kWideTypes) {
+      std::vector<PackedMatrix>& matrices = wide_.emplace_back();
+      for (uint64_t copy = 0; copy < kWideCopies; ++copy) {
+        matrices.push_back(random_matrix(type, kWideRows, kWide, Precision::kQuantized, 100 + copy));
+      }
     }
     std::vector<uint16_t> finite(static_cast<size_t>(kLayout.block_bytes() / 2));
     for (size_t i = 0; i < finite.size(); ++i) finite[i] = float_to_half(x_[i % x_.size()]);
@@ -85,7 +100,7 @@ class Fixture {
     const double gate_up_macs = 2.0 * kFfn * kWidth;
     const double pair_macs = 2.0 * kHeads * kLayout.head_dim;  // of one query and one token: score and value
     const double mean_context = kContext - 256 / 2.0;
-    return {
+    std::vector<Measure> all = {
         {"prefill_gate_up_m256", "gops", 2 * gate_up_macs * 256,
          [this](CpuOps& ops) { linear(ops, gate_up_, 256, RowTransform::kRmsNorm, y_.data()); }},
         {"prefill_down_m256", "gops", gate_up_macs * 256,
@@ -107,11 +122,24 @@ class Fixture {
            for (int32_t layer = 0; layer < kLayout.layers; ++layer) attention(ops, kContext - 1, 1, layer);
          }},
     };
+    for (size_t kind = 0; kind < std::size(kWideTypes); ++kind) {
+      const std::string name = kWideTypes[kind].second;
+      const std::vector<PackedMatrix>& matrices = wide_[kind];
+      all.push_back(
+          {"prefill_" + name + "_m256", "gops", 2.0 * kWide * kWideRows * 256,
+           [this, &matrices](CpuOps& ops) { linear(ops, matrices[0], 256, RowTransform::kRmsNorm, y_.data()); }});
+      all.push_back({"decode_" + name, "gbs", static_cast<double>(matrices[0].bytes()) * kWideCopies,
+                     [this, &matrices](CpuOps& ops) {
+                       for (const PackedMatrix& w : matrices) linear(ops, w, 1, RowTransform::kRmsNorm, y_.data());
+                     }});
+    }
+    return all;
   }
 
  private:
   PackedMatrix gate_up_, down_, head_, gate_up_f32_;
   std::vector<PackedMatrix> layers_;
+  std::vector<std::vector<PackedMatrix>> wide_;  // by kWideTypes
   testing::PagedCache cache_;
   std::vector<int32_t> table_;
   std::vector<float> x_, y_, logits_;
@@ -123,9 +151,10 @@ double seconds(const std::function<void()>& body) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-int run(bool json, int rounds) {
+int run(bool json, int rounds, const std::string& only) {
   Fixture fixture;
-  const std::vector<Measure> measures = fixture.measures();
+  std::vector<Measure> measures = fixture.measures();
+  std::erase_if(measures, [&](const Measure& measure) { return measure.name.find(only) == std::string::npos; });
   const int32_t cores = std::max(1, static_cast<int32_t>(std::thread::hardware_concurrency()));
   std::map<std::string, double> best;  // seconds a call
   std::map<std::string, const Measure*> of;
@@ -168,15 +197,18 @@ int run(bool json, int rounds) {
 int main(int argc, char** argv) {
   bool json = false;
   int rounds = 5;
+  std::string only;  // measures whose name holds this
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--json") == 0) {
       json = true;
     } else if (std::strcmp(argv[i], "--quick") == 0) {
       rounds = 2;
+    } else if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+      only = argv[++i];
     } else {
-      std::fprintf(stderr, "usage: bench_kernels [--json] [--quick]\n");
+      std::fprintf(stderr, "usage: bench_kernels [--json] [--quick] [--only TEXT]\n");
       return 2;
     }
   }
-  return warmpath::run(json, rounds);
+  return warmpath::run(json, rounds, only);
 }

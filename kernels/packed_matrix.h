@@ -1,16 +1,20 @@
 // PackedMatrix: a weight matrix [rows N][columns K], repacked from the model file at load into panels of 16 rows, the
-// shape that every instruction set's kernels read. Bytes of one panel, all runs 64-byte aligned:
+// shape that every instruction set's kernels read (kernels/panel_layout.h). Nothing is rounded: a panel holds the very
+// numbers of the file.
 //
-//   kQ4   f16 scale[K/32][16], f16 min[K/32][16], u4 [K/32][4][64]:   weight = scale * q + min   (5 bits a weight)
-//   kQ8   f16 scale[K/32][16], s8 [K/32][8][64]:                      weight = scale * q
-//   kF32  f32 [K][16]
+//   kind          made of          bits a weight (in the file)     weight
+//   kQ4           Q4_0, Q4_1       5 (4.5, 5)                      scale * q + min
+//   kQ5           Q5_0, Q5_1       6 (5.5, 6)                      scale * q + min
+//   kQ8           Q8_0             8.5 (8.5)                       scale * q
+//   kQ4K          Q4_K             4.625 (4.5)                     (scale * s) * q - min * m
+//   kQ5K          Q5_K             5.625 (5.5)                     (scale * s) * q - min * m
+//   kQ6K          Q6_K             6.625 (6.5625)                  (scale * s) * (q - 32)
+//   kF16, kBF16   F16, BF16        16
+//   kF32          F32, or dequantized
 //
-// A quant block is 32 columns. In a 64-byte group byte 4 * row + i is column 4 * step + i; a kQ4 group j holds step j
-// in its low nibbles and step j + 4 in its high ones. kQ4 interleaves the scales with the quants: one quant block of a
-// panel is [scale 32 B][min 32 B][u4 256 B]. Rows beyond N are zero.
-//
-// Precision::kFloat dequantizes everything to f32: the reference path. Precision::kQuantized keeps 4 and 8 bit weights
-// as they are (no rounding is added) and multiplies them with activations rounded to 8 bits per 32 columns.
+// Precision::kFloat dequantizes to f32 (16-bit floats stay as they are): the reference path. Precision::kQuantized
+// keeps quantized weights and multiplies them with activations rounded to 8 bits per 32 columns. Rows beyond N are
+// zero.
 //
 // Thread safety: immutable after pack(); movable.
 #pragma once
@@ -21,11 +25,11 @@
 
 #include "base/status.h"
 #include "kernels/huge_buffer.h"
+#include "kernels/panel_layout.h"
 #include "model_file/gguf_types.h"
 
 namespace warmpath {
 
-enum class PanelKind : uint8_t { kQ4, kQ8, kF32 };
 enum class Precision : uint8_t { kFloat, kQuantized };
 
 // Some rows of a matrix as they lie in the model file.
@@ -42,8 +46,12 @@ class PackedMatrix {
 
   PackedMatrix() = default;
 
-  // The parts become one matrix, one below the other (q, k, v; gate, up). Types: F32, F16, BF16, Q4_0, Q4_1, Q8_0.
-  // With kQuantized, F32, F16 and BF16 stay float, and all parts must end in the same kind of panel.
+  // The panels that weights of `type` become.
+  static PanelKind panel_kind(TensorType type, Precision precision);
+  static bool is_float(PanelKind kind) { return kind >= PanelKind::kF16; }
+
+  // The parts become one matrix, one below the other (q, k, v; gate, up); their panel kinds must be equal. Types other
+  // than the supported ones (model_file/gguf_types.h) are refused by name.
   static Result<PackedMatrix> pack(std::span<const MatrixPart> parts, int64_t columns, Precision precision);
   static Result<PackedMatrix> pack(const MatrixPart& part, int64_t columns, Precision precision) {
     return pack(std::span<const MatrixPart>(&part, 1), columns, precision);

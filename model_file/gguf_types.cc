@@ -87,6 +87,28 @@ const TensorLayout* tensor_layout(TensorType type) {
   return &kTensorLayouts[index];
 }
 
+bool is_supported(TensorType type) {
+  switch (type) {
+    case TensorType::kF32:
+    case TensorType::kF16:
+    case TensorType::kQ4_0:
+    case TensorType::kQ4_1:
+    case TensorType::kQ5_0:
+    case TensorType::kQ5_1:
+    case TensorType::kQ8_0:
+    case TensorType::kQ4_K:
+    case TensorType::kQ5_K:
+    case TensorType::kQ6_K:
+    case TensorType::kBF16:
+      return true;
+  }
+  return false;
+}
+
+std::string_view supported_tensor_types() {
+  return "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K";
+}
+
 std::string_view tensor_type_name(TensorType type) {
   const TensorLayout* layout = tensor_layout(type);
   return layout != nullptr ? layout->name : "unknown";

@@ -32,7 +32,23 @@ uint32_t gguf_type_bytes(GgufType type);
 
 // ggml's element types that this project's kernels know. A file may hold others: they have a name and a size, and
 // whoever needs the numbers refuses them by that name.
-enum class TensorType : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kBF16 = 30 };
+enum class TensorType : uint32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kQ8_0 = 8,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kBF16 = 30,
+};
+// Whether `type` is one of those.
+bool is_supported(TensorType type);
+// "F32, F16, ...", for messages.
+std::string_view supported_tensor_types();
 
 // How ggml stores one element type: rows of blocks of `block_elements` values in `block_bytes` bytes.
 struct TensorLayout {

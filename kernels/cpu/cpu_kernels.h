@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernels/kv_layout.h"
+#include "kernels/panel_layout.h"
 
 namespace warmpath {
 
@@ -20,7 +21,7 @@ struct QuantizedRows {
   const int8_t* q = nullptr;       // [rows][K]
   const float* scale = nullptr;    // [rows][K / 32]
   const float* sum = nullptr;      // [rows][K / 32]: scale * (sum of the 32 q), for weights with a minimum
-  const int32_t* q_sum = nullptr;  // [rows][K / 32]: the sum of the 32 q, for weights stored with an offset
+  const int32_t* q_sum = nullptr;  // [rows][K / 16]: the sum of 16 q, for weights stored with an offset
 };
 
 // Some rows times some neighbouring panels of a PackedMatrix.
@@ -31,7 +32,7 @@ struct PanelProduct {
   int32_t columns = 0;  // K
   int32_t rows = 0;
   QuantizedRows x8;          // quantized panels
-  const float* x = nullptr;  // f32 panels: [rows][K]
+  const float* x = nullptr;  // float panels: [rows][K]
   int64_t x_stride = 0;
   float* y = nullptr;  // [rows][valid], the first panel's first column
   int64_t y_stride = 0;
@@ -69,9 +70,7 @@ struct CpuKernels {
   // width is a multiple of 32.
   void (*quantize_row)(const float* x, int32_t width, int8_t* q, float* scale, float* sum, int32_t* q_sum);
 
-  void (*product_q4)(const PanelProduct& product);
-  void (*product_q8)(const PanelProduct& product);
-  void (*product_f32)(const PanelProduct& product);
+  void (*product[kPanelKinds])(const PanelProduct& product);  // by PanelKind
 
   // Rotates pairs (2i, 2i+1), or (i, i + half), of x[2 * half] in place.
   void (*rope_adjacent)(float* x, const float* cos, const float* sin, int32_t half);

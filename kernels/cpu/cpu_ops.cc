@@ -144,7 +144,7 @@ void CpuOps::linear(const LinearArgs& args) {
   const PackedMatrix& weight = *args.weight;
   const auto columns = static_cast<int32_t>(weight.columns());
   const auto panels = static_cast<int32_t>(weight.panels());
-  const bool quantized = weight.kind() != PanelKind::kF32;
+  const bool quantized = !PackedMatrix::is_float(weight.kind());
   const int64_t blocks = columns / PackedMatrix::kQuantColumns;
   const auto rows = static_cast<size_t>(args.rows);
   if (args.rows <= 0) return;
@@ -155,7 +155,7 @@ void CpuOps::linear(const LinearArgs& args) {
   int8_t* q = quantized ? scratch_->x_q.reserve(rows * static_cast<size_t>(columns)) : nullptr;
   float* scale = quantized ? scratch_->x_scale.reserve(rows * static_cast<size_t>(blocks)) : nullptr;
   float* sum = quantized ? scratch_->x_sum.reserve(rows * static_cast<size_t>(blocks)) : nullptr;
-  int32_t* q_sum = quantized ? scratch_->x_q_sum.reserve(rows * static_cast<size_t>(blocks)) : nullptr;
+  int32_t* q_sum = quantized ? scratch_->x_q_sum.reserve(rows * static_cast<size_t>(2 * blocks)) : nullptr;
   if (!direct) {
     for_rows(pool_, args.rows, columns, [&](int32_t row, int32_t thread) {
       const float* x = args.x + (args.row_ids == nullptr ? row : args.row_ids[row]) * args.x_stride;
@@ -171,7 +171,7 @@ void CpuOps::linear(const LinearArgs& args) {
         case RowTransform::kNone:
           if (quantized) {
             kernels_.quantize_row(x, columns, q + int64_t{row} * columns, scale + row * blocks, sum + row * blocks,
-                                  q_sum + row * blocks);
+                                  q_sum + 2 * row * blocks);
             return;
           }
           std::copy_n(x, columns, y);
@@ -179,7 +179,7 @@ void CpuOps::linear(const LinearArgs& args) {
       }
       if (quantized) {
         kernels_.quantize_row(y, columns, q + int64_t{row} * columns, scale + row * blocks, sum + row * blocks,
-                              q_sum + row * blocks);
+                              q_sum + 2 * row * blocks);
       }
     });
   }
@@ -189,9 +189,7 @@ void CpuOps::linear(const LinearArgs& args) {
   const int32_t row_tasks = (args.rows + kTaskRows - 1) / kTaskRows;
   const int32_t wanted = pool_.threads() == 1 ? 1 : pool_.threads() * (row_tasks > 1 ? 8 : 4);
   const int32_t panel_tasks = std::clamp((wanted + row_tasks - 1) / row_tasks, 1, panels);
-  const auto product_of = weight.kind() == PanelKind::kQ4   ? kernels_.product_q4
-                          : weight.kind() == PanelKind::kQ8 ? kernels_.product_q8
-                                                            : kernels_.product_f32;
+  const auto product_of = kernels_.product[static_cast<size_t>(weight.kind())];
   WARMPATH_CHECK(int64_t{row_tasks} * panel_tasks <= ThreadPool::kMaxTasks, "too many rows for one step");
   pool_.run(row_tasks * panel_tasks, [&](int32_t task, int32_t) {
     const int32_t first_row = task / panel_tasks * kTaskRows;
@@ -206,7 +204,7 @@ void CpuOps::linear(const LinearArgs& args) {
     product.rows = std::min(kTaskRows, args.rows - first_row);
     if (quantized) {
       product.x8 = {q + int64_t{first_row} * columns, scale + first_row * blocks, sum + first_row * blocks,
-                    q_sum + first_row * blocks};
+                    q_sum + 2 * first_row * blocks};
     } else {
       product.x_stride = direct ? args.x_stride : columns;
       product.x = (direct ? args.x : floats) + first_row * product.x_stride;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -29,35 +30,53 @@ inline std::vector<float> random_floats(size_t count, uint64_t seed, float sigma
 inline std::vector<std::byte> random_weights(TensorType type, int64_t rows, int64_t columns, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal(0.0f, 0.05f);
-  std::vector<std::byte> bytes;
-  const auto put = [&bytes](auto value) {
-    const auto* p = reinterpret_cast<const std::byte*>(&value);
-    bytes.insert(bytes.end(), p, p + sizeof value);
-  };
-  for (int64_t i = 0; i < rows * columns; ++i) {
+  const TensorLayout& layout = *tensor_layout(type);
+  std::vector<std::byte> bytes(static_cast<size_t>(rows * columns / layout.block_elements * layout.block_bytes));
+  for (size_t at = 0; at < bytes.size(); at += layout.block_bytes) {
+    std::byte* block = bytes.data() + at;
+    const auto put = [block](size_t offset, auto value) { std::memcpy(block + offset, &value, sizeof value); };
+    const auto positive = [&](float mean) { return float_to_half(mean * (1.0f + 10.0f * std::abs(normal(random)))); };
+    if (layout.block_elements > 1) {
+      for (size_t i = 0; i < layout.block_bytes; ++i) block[i] = static_cast<std::byte>(random());
+    }
     switch (type) {
       case TensorType::kF32:
-        put(normal(random));
+        put(0, normal(random));
         break;
       case TensorType::kF16:
-        put(float_to_half(normal(random)));
+        put(0, float_to_half(normal(random)));
         break;
-      case TensorType::kBF16: {
-        const float value = normal(random);
-        uint32_t bits;
-        std::memcpy(&bits, &value, sizeof bits);
-        put(static_cast<uint16_t>(bits >> 16));
+      case TensorType::kBF16:
+        put(0, static_cast<uint16_t>(std::bit_cast<uint32_t>(normal(random)) >> 16));
         break;
-      }
-      default:
-        if (i % 32 != 0) break;
-        put(float_to_half(0.02f + 0.02f * std::abs(normal(random))));
-        if (type == TensorType::kQ4_1) put(float_to_half(-0.15f + normal(random)));
-        for (int j = 0; j < (type == TensorType::kQ8_0 ? 32 : 16); ++j) {
-          auto quant = static_cast<int8_t>(random());
-          if (type == TensorType::kQ8_0) quant = static_cast<int8_t>(quant / 4);
-          put(quant);
-        }
+      case TensorType::kQ4_0:
+        put(0, positive(0.02f));
+        break;
+      case TensorType::kQ5_0:
+        put(0, positive(0.01f));
+        break;
+      case TensorType::kQ4_1:
+        put(0, positive(0.02f));
+        put(2, float_to_half(-0.15f + normal(random)));
+        break;
+      case TensorType::kQ5_1:
+        put(0, positive(0.01f));
+        put(2, float_to_half(-0.15f + normal(random)));
+        break;
+      case TensorType::kQ8_0:
+        put(0, positive(0.002f));
+        break;
+      case TensorType::kQ4_K:
+        put(0, positive(0.0006f));
+        put(2, positive(0.005f));
+        break;
+      case TensorType::kQ5_K:
+        put(0, positive(0.0003f));
+        put(2, positive(0.005f));
+        break;
+      case TensorType::kQ6_K:
+        put(208, positive(0.0001f));
+        break;
     }
   }
   return bytes;

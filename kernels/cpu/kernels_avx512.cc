@@ -27,7 +27,7 @@ constexpr int kFloatRows = 12;
 
 #include "kernels/cpu/attention_float.inl"
 #include "kernels/cpu/attention_int16.inl"
-#include "kernels/cpu/product_f32.inl"
+#include "kernels/cpu/product_float.inl"
 #include "kernels/cpu/row_kernels.inl"
 
 namespace warmpath {
@@ -42,42 +42,107 @@ inline void add_dot4(__m512i& sum, __m512i w, const int8_t* x) {
   asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*reinterpret_cast<const Word*>(x)));
 }
 
-template <int Rows>
-void q4_tile(const PanelProduct& product, int32_t panel, int32_t row) {
-  const int32_t blocks = product.columns / 32;
-  const uint8_t* bytes = product.panel + panel * product.panel_bytes;
-  const int8_t* x = product.x8.q + static_cast<int64_t>(row) * product.columns;
+// The bits above the fourth, moved where they belong: bit `from` (and, of two, the next) of every byte to bit 4.
+template <int From>
+inline __m512i shift_high(__m512i x) {
+  if constexpr (From < 4) return _mm512_slli_epi16(x, 4 - From);
+  if constexpr (From > 4) return _mm512_srli_epi16(x, From - 4);
+  return x;
+}
+
+// The quants of step `Step` of a block, 64 bytes. `low` is the vector that holds them, `high` the one with their upper
+// bits.
+template <QuantPanel P, int Step>
+inline __m512i quants_of_step(__m512i low, __m512i high) {
+  const __m512i shifted = Step < 4 ? low : _mm512_srli_epi16(low, 4);
+  const __m512i nibbles = _mm512_and_si512(shifted, _mm512_set1_epi8(15));
+  if constexpr (P.bits == 4) return nibbles;
+  const __m512i upper = shift_high < P.bits == 5 ? Step : Step % 4 * 2 > (high);
+  const __m512i mask = _mm512_set1_epi8(P.bits == 5 ? 0x10 : 0x30);
+  return _mm512_ternarylogic_epi32(nibbles, upper, mask, 0xf8);  // nibbles | (upper & mask)
+}
+
+// dot[r] += step `Step` of a block times its four columns of the rows at x.
+template <QuantPanel P, int Step, int Rows>
+inline void add_step(__m512i (&dot)[Rows], __m512i low, __m512i high, const int8_t* x, int32_t columns) {
+  const __m512i w = quants_of_step<P, Step>(low, high);
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) add_dot4(dot[r], w, x + static_cast<int64_t>(r) * columns + 4 * Step);
+}
+
+template <QuantPanel P, int Rows>
+void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) {
+  const int32_t columns = product.columns;
+  const int32_t blocks = columns / 32;
+  const uint8_t* group = product.panel + panel * product.panel_bytes;
+  const int8_t* x = product.x8.q + static_cast<int64_t>(row) * columns;
   const float* scale = product.x8.scale + static_cast<int64_t>(row) * blocks;
   const float* sum = product.x8.sum + static_cast<int64_t>(row) * blocks;
-  const __m512i low_nibbles = _mm512_set1_epi8(15);
+  const int32_t* q_sum = product.x8.q_sum + static_cast<int64_t>(row) * 2 * blocks;
   V acc[Rows];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) acc[r] = v_zero();
-  for (int32_t block = 0; block < blocks; ++block, bytes += 320, x += 32) {
-    __m512i dot[Rows];
+  for (int32_t first = 0; first < blocks; first += P.blocks, group += P.group_bytes()) {
+    for (int32_t b = 0; b < P.blocks; ++b, x += 32) {
+      const uint8_t* low = group + P.low_offset() + 256 * b;
+      const uint8_t* high = group + P.high_offset() + 64 * (P.bits - 4) * b;
+      const uint8_t* sub_scale = group + kPanelSubScaleOffset;
+      V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(group));
+      __m512i dot[Rows];
+      if constexpr (P.bits == 6) {
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; ++half) {
 #pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) dot[r] = _mm512_setzero_si512();
-#pragma GCC unroll 4
-    for (int group = 0; group < 4; ++group) {
-      const __m512i w = load_bytes(bytes + 64 + 64 * group);
-      const __m512i low = _mm512_and_si512(w, low_nibbles);
-      const __m512i high = _mm512_and_si512(_mm512_srli_epi16(w, 4), low_nibbles);
+          for (int r = 0; r < Rows; ++r) {
+            dot[r] = _mm512_set1_epi32(-32 * q_sum[2 * (static_cast<int64_t>(r) * blocks + first + b) + half]);
+          }
+          const __m512i upper = load_bytes(high + 64 * half);
+          if (half == 0) {
+            add_step<P, 0>(dot, load_bytes(low), upper, x, columns);
+            add_step<P, 1>(dot, load_bytes(low + 64), upper, x, columns);
+            add_step<P, 2>(dot, load_bytes(low + 128), upper, x, columns);
+            add_step<P, 3>(dot, load_bytes(low + 192), upper, x, columns);
+          } else {
+            add_step<P, 4>(dot, load_bytes(low), upper, x, columns);
+            add_step<P, 5>(dot, load_bytes(low + 64), upper, x, columns);
+            add_step<P, 6>(dot, load_bytes(low + 128), upper, x, columns);
+            add_step<P, 7>(dot, load_bytes(low + 192), upper, x, columns);
+          }
+          const V half_scale = v_mul(w_scale, v_load_int8(sub_scale + 16 * (2 * b + half)));
 #pragma GCC unroll 16
-      for (int r = 0; r < Rows; ++r) {
-        add_dot4(dot[r], low, x + static_cast<int64_t>(r) * product.columns + 4 * group);
+          for (int r = 0; r < Rows; ++r) {
+            const V factor = v_mul(half_scale, v_set1(scale[static_cast<int64_t>(r) * blocks + first + b]));
+            acc[r] = v_fma(_mm512_cvtepi32_ps(dot[r]), factor, acc[r]);
+          }
+        }
+      } else {
+#pragma GCC unroll 16
+        for (int r = 0; r < Rows; ++r) dot[r] = _mm512_setzero_si512();
+        const __m512i upper = P.bits == 5 ? load_bytes(high) : _mm512_setzero_si512();
+        const __m512i w0 = load_bytes(low);
+        add_step<P, 0>(dot, w0, upper, x, columns);
+        add_step<P, 4>(dot, w0, upper, x, columns);
+        const __m512i w1 = load_bytes(low + 64);
+        add_step<P, 1>(dot, w1, upper, x, columns);
+        add_step<P, 5>(dot, w1, upper, x, columns);
+        const __m512i w2 = load_bytes(low + 128);
+        add_step<P, 2>(dot, w2, upper, x, columns);
+        add_step<P, 6>(dot, w2, upper, x, columns);
+        const __m512i w3 = load_bytes(low + 192);
+        add_step<P, 3>(dot, w3, upper, x, columns);
+        add_step<P, 7>(dot, w3, upper, x, columns);
+        V w_min = v_load_half(reinterpret_cast<const uint16_t*>(group + kPanelMinOffset));
+        if constexpr (P.scaled_twice()) {
+          w_scale = v_mul(w_scale, v_load_uint8(sub_scale + 16 * b));
+          w_min = v_mul(w_min, v_load_uint8(group + kPanelSubMinOffset + 16 * b));
+        }
+#pragma GCC unroll 16
+        for (int r = 0; r < Rows; ++r) {
+          const int64_t index = static_cast<int64_t>(r) * blocks + first + b;
+          acc[r] = v_fma(_mm512_cvtepi32_ps(dot[r]), v_mul(w_scale, v_set1(scale[index])), acc[r]);
+          acc[r] = v_fma(w_min, v_set1(sum[index]), acc[r]);
+        }
       }
-#pragma GCC unroll 16
-      for (int r = 0; r < Rows; ++r) {
-        add_dot4(dot[r], high, x + static_cast<int64_t>(r) * product.columns + 4 * group + 16);
-      }
-    }
-    const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(bytes));
-    const V w_min = v_load_half(reinterpret_cast<const uint16_t*>(bytes) + 16);
-#pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) {
-      const int64_t index = static_cast<int64_t>(r) * blocks + block;
-      acc[r] = v_fma(_mm512_cvtepi32_ps(dot[r]), v_mul(w_scale, v_set1(scale[index])), acc[r]);
-      acc[r] = v_fma(w_min, v_set1(sum[index]), acc[r]);
     }
   }
 #pragma GCC unroll 16
@@ -91,7 +156,7 @@ void q8_tile(const PanelProduct& product, int32_t panel, int32_t row) {
   const uint8_t* bytes = scales + (blocks * 32 + 63) / 64 * 64;
   const int8_t* x = product.x8.q + static_cast<int64_t>(row) * product.columns;
   const float* scale = product.x8.scale + static_cast<int64_t>(row) * blocks;
-  const int32_t* q_sum = product.x8.q_sum + static_cast<int64_t>(row) * blocks;
+  const int32_t* q_sum = product.x8.q_sum + static_cast<int64_t>(row) * 2 * blocks;
   const __m512i top_bits = _mm512_set1_epi8(static_cast<char>(0x80));
   V acc[Rows];
 #pragma GCC unroll 16
@@ -99,7 +164,10 @@ void q8_tile(const PanelProduct& product, int32_t panel, int32_t row) {
   for (int32_t block = 0; block < blocks; ++block, bytes += 512, x += 32) {
     __m512i dot[Rows];
 #pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) dot[r] = _mm512_set1_epi32(-128 * q_sum[static_cast<int64_t>(r) * blocks + block]);
+    for (int r = 0; r < Rows; ++r) {
+      const int32_t* halves = q_sum + 2 * (static_cast<int64_t>(r) * blocks + block);
+      dot[r] = _mm512_set1_epi32(-128 * (halves[0] + halves[1]));
+    }
 #pragma GCC unroll 8
     for (int step = 0; step < 8; ++step) {
       const __m512i w = _mm512_xor_si512(load_bytes(bytes + 64 * step), top_bits);
@@ -121,8 +189,11 @@ void q8_tile(const PanelProduct& product, int32_t panel, int32_t row) {
 
 using Tile = void (*)(const PanelProduct& product, int32_t panel, int32_t row);
 // By number of rows; a remainder runs as one tile too.
-constexpr Tile kQ4Tiles[] = {nullptr,    q4_tile<1>, q4_tile<2>, q4_tile<3>,  q4_tile<4>,  q4_tile<5>, q4_tile<6>,
-                             q4_tile<7>, q4_tile<8>, q4_tile<9>, q4_tile<10>, q4_tile<11>, q4_tile<12>};
+template <QuantPanel P>
+constexpr Tile kQuantTiles[] = {nullptr,          quant_tile<P, 1>, quant_tile<P, 2>,  quant_tile<P, 3>,
+                                quant_tile<P, 4>, quant_tile<P, 5>, quant_tile<P, 6>,  quant_tile<P, 7>,
+                                quant_tile<P, 8>, quant_tile<P, 9>, quant_tile<P, 10>, quant_tile<P, 11>,
+                                quant_tile<P, 12>};
 constexpr Tile kQ8Tiles[] = {nullptr,    q8_tile<1>, q8_tile<2>, q8_tile<3>, q8_tile<4>,
                              q8_tile<5>, q8_tile<6>, q8_tile<7>, q8_tile<8>};
 
@@ -138,16 +209,31 @@ void product_by_tiles(const PanelProduct& product, const Tile (&tiles)[Count]) {
   }
 }
 
-void product_q4(const PanelProduct& product) { product_by_tiles(product, kQ4Tiles); }
+template <QuantPanel P>
+void product_quants(const PanelProduct& product) {
+  product_by_tiles(product, kQuantTiles<P>);
+}
 void product_q8(const PanelProduct& product) { product_by_tiles(product, kQ8Tiles); }
 
 }  // namespace
 
 const CpuKernels& avx512_kernels() {
   static constexpr CpuKernels kTable = {
-      rms_norm_row, swiglu_row,      add_row,        quantize_row, product_q4,           product_q8,
-      product_f32,  rope_adjacent,   rope_halves,    to_f16,       quantize16_by_length, quantize16_by_largest,
-      scale_row,    attention_split, attention_merge};
+      rms_norm_row,
+      swiglu_row,
+      add_row,
+      quantize_row,
+      {product_quants<kPanelQ4>, product_quants<kPanelQ5>, product_q8, product_quants<kPanelQ4K>,
+       product_quants<kPanelQ5K>, product_quants<kPanelQ6K>, product_float<Half>, product_float<BFloat16>,
+       product_float<float>},
+      rope_adjacent,
+      rope_halves,
+      to_f16,
+      quantize16_by_length,
+      quantize16_by_largest,
+      scale_row,
+      attention_split,
+      attention_merge};
   return kTable;
 }
 

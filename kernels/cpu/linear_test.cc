@@ -27,7 +27,13 @@ constexpr Case kCases[] = {
     {"Q4_1", TensorType::kQ4_1, Precision::kQuantized, 1.5e-2},
     {"Q4_0", TensorType::kQ4_0, Precision::kQuantized, 1.5e-2},
     {"Q8_0", TensorType::kQ8_0, Precision::kQuantized, 1.5e-2},
+    {"Q5_0", TensorType::kQ5_0, Precision::kQuantized, 1.5e-2},
+    {"Q5_1", TensorType::kQ5_1, Precision::kQuantized, 1.5e-2},
+    {"Q4_K", TensorType::kQ4_K, Precision::kQuantized, 1.5e-2},
+    {"Q5_K", TensorType::kQ5_K, Precision::kQuantized, 1.5e-2},
+    {"Q6_K", TensorType::kQ6_K, Precision::kQuantized, 1.5e-2},
     {"F32", TensorType::kF32, Precision::kQuantized, 1e-5},
+    {"F16", TensorType::kF16, Precision::kQuantized, 1e-5},
     {"BF16", TensorType::kBF16, Precision::kFloat, 1e-5},
 };
 
@@ -119,7 +125,7 @@ TEST(Linear, AgreesWithTheObviousProductOnEveryPath) {
   for (const Case& c : kCases) {
     for (RowTransform transform : {RowTransform::kNone, RowTransform::kRmsNorm, RowTransform::kSwiGlu}) {
       // 70 columns: the last panel is partial. 19 rows: every tile height's remainder.
-      const Problem p = make_problem(c, 19, 70, 192, transform);
+      const Problem p = make_problem(c, 19, 70, 512, transform);
       const bool accumulate = transform == RowTransform::kSwiGlu;
       const std::vector<double> expected = reference(p, accumulate);
       std::vector<float> scalar;
@@ -154,7 +160,7 @@ TEST(Linear, VectorPathsAgreeBitForBitAtModelWidths) {
 
 TEST(Linear, ARowDependsOnThatRowAlone) {
   for (const Case& c : kCases) {
-    const Problem p = make_problem(c, 64, 80, 96, RowTransform::kRmsNorm);
+    const Problem p = make_problem(c, 64, 80, 256, RowTransform::kRmsNorm);
     for (Isa isa : supported_isas()) {
       ThreadPool one(1);
       CpuOps alone(isa, one);
@@ -177,46 +183,65 @@ TEST(Linear, ARowDependsOnThatRowAlone) {
   }
 }
 
-// The extremes of both operands: the 16-bit sums of the AVX2 path are closest to overflow here.
+// The extremes of both operands: the 16-bit sums of the AVX2 path are closest to overflow here. Every scale is 1 and
+// every minimum 0, so a product is the plain sum of the quants times +-127.
 TEST(Linear, IntegerSumsAreExactAtTheExtremes) {
-  constexpr int64_t kK = 64;
-  ThreadPool pool(1);
-  for (TensorType type : {TensorType::kQ4_1, TensorType::kQ8_0}) {
-    for (int quant : {0, 1, 2}) {
-      std::vector<std::byte> bytes;
-      for (int64_t block = 0; block < 16 * kK / 32; ++block) {
-        const uint16_t one = float_to_half(1.0f);
-        const uint16_t zero = 0;
-        const auto* scale = reinterpret_cast<const std::byte*>(&one);
-        const auto* min = reinterpret_cast<const std::byte*>(&zero);
-        bytes.insert(bytes.end(), scale, scale + 2);
-        if (type == TensorType::kQ4_1) bytes.insert(bytes.end(), min, min + 2);
-        const std::byte q4[] = {std::byte{0xff}, std::byte{0x00}, std::byte{0xf0}};
-        const std::byte q8[] = {std::byte{0x7f}, std::byte{0x80}, std::byte{0x81}};
-        bytes.insert(bytes.end(), type == TensorType::kQ4_1 ? 16 : 32,
-                     type == TensorType::kQ4_1 ? q4[quant] : q8[quant]);
-      }
-      const PackedMatrix matrix = std::move(PackedMatrix::pack({type, bytes, 16}, kK, Precision::kQuantized).value());
-      for (float sign : {1.0f, -1.0f}) {
-        const std::vector<float> x(kK, sign * 127.0f);  // quantizes to +-127 with scale 1
-        for (Isa isa : supported_isas()) {
-          CpuOps ops(isa, pool);
-          std::vector<float> y(16);
-          LinearArgs args;
-          args.weight = &matrix;
-          args.x = x.data();
-          args.x_stride = kK;
-          args.y = y.data();
-          args.y_stride = 16;
-          args.rows = 1;
-          ops.linear(args);
-          const float q4_sums[] = {15 * kK, 0, 15 * kK / 2};
-          const float q8_sums[] = {127 * kK, -128 * kK, -127 * kK};
-          const float expected = sign * 127.0f * (type == TensorType::kQ4_1 ? q4_sums[quant] : q8_sums[quant]);
-          EXPECT_THAT(y, ::testing::Each(expected)) << isa_name(isa) << " quant " << quant << " sign " << sign;
-        }
+  constexpr int64_t kK = 512;
+  struct Extreme {
+    TensorType type;
+    float low, high;  // what all bits 0 and all bits 1 stand for
+  };
+  const Extreme extremes[] = {{TensorType::kQ4_1, 0, 15},   {TensorType::kQ5_1, 0, 31}, {TensorType::kQ4_0, -8, 7},
+                              {TensorType::kQ5_0, -16, 15}, {TensorType::kQ4_K, 0, 15}, {TensorType::kQ5_K, 0, 31},
+                              {TensorType::kQ6_K, -32, 31}};
+  const auto check = [](const PackedMatrix& matrix, float value, const char* what) {
+    ThreadPool pool(1);
+    for (float sign : {1.0f, -1.0f}) {
+      const std::vector<float> x(kK, sign * 127.0f);  // quantizes to +-127 with scale 1
+      for (Isa isa : supported_isas()) {
+        CpuOps ops(isa, pool);
+        std::vector<float> y(5 * 16);
+        LinearArgs args;
+        args.weight = &matrix;
+        args.x = x.data();
+        args.x_stride = 0;
+        args.y = y.data();
+        args.y_stride = 16;
+        args.rows = 5;
+        ops.linear(args);
+        EXPECT_THAT(y, ::testing::Each(sign * 127.0f * value * kK)) << what << " on " << isa_name(isa) << ", " << value;
       }
     }
+  };
+  for (const Extreme& extreme : extremes) {
+    const TensorLayout& layout = *tensor_layout(extreme.type);
+    for (int fill : {0x00, 0xff}) {
+      std::vector<std::byte> bytes(16 * kK / layout.block_elements * layout.block_bytes, static_cast<std::byte>(fill));
+      for (size_t at = 0; at < bytes.size(); at += layout.block_bytes) {
+        std::byte* block = bytes.data() + at;
+        const uint16_t one = float_to_half(1.0f);
+        const bool six = extreme.type == TensorType::kQ6_K;
+        std::memcpy(block + (six ? 208 : 0), &one, 2);
+        if (six) std::memset(block + 192, 1, 16);
+        if (extreme.type == TensorType::kQ4_1 || extreme.type == TensorType::kQ5_1) std::memset(block + 2, 0, 2);
+        if (extreme.type == TensorType::kQ4_K || extreme.type == TensorType::kQ5_K) {
+          const uint8_t scales_of_one[12] = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1};
+          std::memset(block + 2, 0, 2);
+          std::memcpy(block + 4, scales_of_one, 12);
+        }
+      }
+      const PackedMatrix matrix =
+          std::move(PackedMatrix::pack({extreme.type, bytes, 16}, kK, Precision::kQuantized).value());
+      check(matrix, fill == 0 ? extreme.low : extreme.high, std::string(tensor_type_name(extreme.type)).c_str());
+    }
+  }
+  for (int quant : {127, -128, -127}) {
+    std::vector<std::byte> bytes(16 * kK / 32 * 34, static_cast<std::byte>(quant));
+    const uint16_t one = float_to_half(1.0f);
+    for (size_t at = 0; at < bytes.size(); at += 34) std::memcpy(bytes.data() + at, &one, 2);
+    const PackedMatrix matrix =
+        std::move(PackedMatrix::pack({TensorType::kQ8_0, bytes, 16}, kK, Precision::kQuantized).value());
+    check(matrix, static_cast<float>(quant), "Q8_0");
   }
 }
 

@@ -75,10 +75,10 @@ void quantize_row(const float* x, int32_t width, int8_t* q, float* scale, float*
     const bool flat = !(largest > 1e-30f);  // zeros, or too small for the division
     const float s = flat ? 0.0f : largest / 127.0f;
     const V inverse = v_set1(flat ? 0.0f : 127.0f / largest);
-    const int32_t total = v_store_int8(q, v_mul(low, inverse)) + v_store_int8(q + 16, v_mul(high, inverse));
+    q_sum[2 * block] = v_store_int8(q, v_mul(low, inverse));
+    q_sum[2 * block + 1] = v_store_int8(q + 16, v_mul(high, inverse));
     scale[block] = s;
-    sum[block] = s * static_cast<float>(total);
-    q_sum[block] = total;
+    sum[block] = s * static_cast<float>(q_sum[2 * block] + q_sum[2 * block + 1]);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/kernel_testing.h"
@@ -163,7 +164,7 @@ TEST(RowOps, ActivationsAreRoundedToEightBits) {
     std::vector<int8_t> q(x.size());
     std::vector<float> scale(6);
     std::vector<float> sum(6);
-    std::vector<int32_t> q_sum(6);
+    std::vector<int32_t> q_sum(12);
     kernels_of(isa).quantize_row(x.data(), static_cast<int32_t>(x.size()), q.data(), scale.data(), sum.data(),
                                  q_sum.data());
     if (isa == Isa::kScalar) first = q;
@@ -175,7 +176,8 @@ TEST(RowOps, ActivationsAreRoundedToEightBits) {
         if (block == 2) continue;
         EXPECT_NEAR(x[i], scale[block] * static_cast<float>(q[i]), 0.501 * scale[block]);
       }
-      EXPECT_EQ(q_sum[block], total);
+      EXPECT_EQ(q_sum[2 * block] + q_sum[2 * block + 1], total);
+      EXPECT_EQ(q_sum[2 * block], std::accumulate(&q[32 * block], &q[32 * block + 16], 0));
       EXPECT_EQ(sum[block], scale[block] * static_cast<float>(total));
     }
     EXPECT_EQ(q[96], -127);

@@ -42,6 +42,24 @@ inline V v_load_half(const uint16_t* p) {
   WARMPATH_LANES r.lane[i] = half_to_float(p[i]);
   return r;
 }
+inline V v_load_bf16(const uint16_t* p) {
+  V r;
+  WARMPATH_LANES {
+    const uint32_t bits = static_cast<uint32_t>(p[i]) << 16;
+    memcpy(&r.lane[i], &bits, sizeof bits);
+  }
+  return r;
+}
+inline V v_load_uint8(const uint8_t* p) {
+  V r;
+  WARMPATH_LANES r.lane[i] = static_cast<float>(p[i]);
+  return r;
+}
+inline V v_load_int8(const uint8_t* p) {
+  V r;
+  WARMPATH_LANES r.lane[i] = static_cast<float>(static_cast<int8_t>(p[i]));
+  return r;
+}
 inline void v_store_half_n(uint16_t* p, V a, int n) {
   for (int i = 0; i < n; ++i) p[i] = float_to_half(a.lane[i]);
 }

@@ -1,5 +1,5 @@
-// Rows times f32 panels, over V: one fused multiply-add per column, columns in turn. kFloatRows rows share a panel's
-// loads.
+// Rows times panels of floats, over V: one fused multiply-add per column, columns in turn. kFloatRows rows share a
+// panel's loads. 16-bit floats are widened as they are loaded, which is exact: all three kinds give the same bits.
 #pragma once
 
 namespace warmpath {
@@ -15,15 +15,25 @@ inline void finish_panel(const PanelProduct& product, int32_t panel, int32_t row
   v_store_n(y, acc, n);
 }
 
-template <int Rows>
-inline void f32_tile(const PanelProduct& product, int32_t panel, int32_t row) {
-  const float* weights = reinterpret_cast<const float*>(product.panel + panel * product.panel_bytes);
+inline V load_weights(const float* p) { return v_load(p); }
+struct Half {
+  uint16_t bits;
+};
+inline V load_weights(const Half* p) { return v_load_half(&p->bits); }
+struct BFloat16 {
+  uint16_t bits;
+};
+inline V load_weights(const BFloat16* p) { return v_load_bf16(&p->bits); }
+
+template <typename Weight, int Rows>
+inline void float_tile(const PanelProduct& product, int32_t panel, int32_t row) {
+  const auto* weights = reinterpret_cast<const Weight*>(product.panel + panel * product.panel_bytes);
   const float* x = product.x + row * product.x_stride;
   V acc[Rows];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) acc[r] = v_zero();
   for (int32_t k = 0; k < product.columns; ++k) {
-    const V w = v_load(weights + 16 * k);
+    const V w = load_weights(weights + 16 * static_cast<int64_t>(k));
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) acc[r] = v_fma(v_set1(x[r * product.x_stride + k]), w, acc[r]);
   }
@@ -31,11 +41,12 @@ inline void f32_tile(const PanelProduct& product, int32_t panel, int32_t row) {
   for (int r = 0; r < Rows; ++r) finish_panel(product, panel, row + r, acc[r]);
 }
 
-void product_f32(const PanelProduct& product) {
+template <typename Weight>
+void product_float(const PanelProduct& product) {
   for (int32_t panel = 0; panel < product.panels; ++panel) {
     int32_t row = 0;
-    for (; row + kFloatRows <= product.rows; row += kFloatRows) f32_tile<kFloatRows>(product, panel, row);
-    for (; row < product.rows; ++row) f32_tile<1>(product, panel, row);
+    for (; row + kFloatRows <= product.rows; row += kFloatRows) float_tile<Weight, kFloatRows>(product, panel, row);
+    for (; row < product.rows; ++row) float_tile<Weight, 1>(product, panel, row);
   }
 }
 
