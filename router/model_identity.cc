@@ -7,31 +7,16 @@
 #include "base/hash128.h"
 #include "base/log.h"
 #include "model_file/gguf_file.h"
+#include "text/text_pipeline.h"
 
 namespace warmpath {
 
 namespace {
 
-struct TextPipeline {
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
-};
-
 Result<TextPipeline> pipeline_of(const GgufFile& file) {
   Result<Vocabulary> vocabulary = vocabulary_from_gguf(file);
   if (!vocabulary.ok()) return vocabulary.status();
-  const std::string source = vocabulary->chat_template;
-  const std::string bos(vocabulary->text_of(vocabulary->bos));
-  const std::string eos(vocabulary->text_of(vocabulary->eos));
-  Result<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::create(*std::move(vocabulary));
-  if (!tokenizer.ok()) return tokenizer.status();
-  TextPipeline pipeline{*tokenizer, nullptr};
-  if (!source.empty()) {
-    auto compiled = ChatTemplate::compile(source, bos, eos);
-    if (!compiled.ok()) return compiled.status();
-    pipeline.chat_template = *compiled;
-  }
-  return pipeline;
+  return make_text_pipeline(*std::move(vocabulary));
 }
 
 Result<TextPipeline> pipeline_from_bytes(const std::string& bytes) {
@@ -41,9 +26,9 @@ Result<TextPipeline> pipeline_from_bytes(const std::string& bytes) {
 }
 
 Result<TextPipeline> pipeline_from_path(const std::string& path) {
-  Result<GgufFile> file = GgufFile::open(path);
-  if (!file.ok()) return file.status();
-  return pipeline_of(*file);
+  Result<Vocabulary> vocabulary = vocabulary_from_path(path);
+  if (!vocabulary.ok()) return vocabulary.status();
+  return make_text_pipeline(*std::move(vocabulary));
 }
 
 }  // namespace
