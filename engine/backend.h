@@ -21,13 +21,19 @@
 namespace warmpath {
 
 using BlockId = int32_t;
+inline constexpr BlockId kNoBlock = -1;
 
-// One sequence's share of a step. Its first `position` tokens have their KV in `block_table` already.
+// One sequence's share of a step. Its first `position` tokens have their KV in `block_table` already, but for what
+// `copy_from` brings.
 struct SequenceStep {
   std::vector<TokenId> tokens;  // n >= 1 new tokens, at positions [position, position + n)
   int32_t position = 0;
   std::vector<BlockId> block_table;  // covers at least position + n tokens, kBlockTokens a block
   int32_t logit_rows = 0;            // wanted for the last `logit_rows` of the n tokens, 0..n
+  // Not kNoBlock: block_table[position / kBlockTokens] first gets the KV of this block's first position % kBlockTokens
+  // tokens. All copies of a step are made before anything of it is computed, so another sequence of the step may write
+  // later slots of this block.
+  BlockId copy_from = kNoBlock;
 };
 
 struct StepPlan {

@@ -1,9 +1,7 @@
 #include "engine/block_pool.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
-#include <unordered_map>
 
 #include "base/check.h"
 
@@ -28,6 +26,11 @@ namespace warmpath {
 // block tables are append-only for the same reason). When a spare copy loses its last reference it is forgotten at once
 // and the copy that stays takes its place in the order.
 //
+// A block that is not full yet is content too: what a prompt ends with, or an answer, is what the next prompt of the
+// session goes on from, and up to 15 tokens computed again at the end of a long context cost more than a decode step.
+// Such a block has no identity and no one hears of it; find_beginning() finds it, or the beginning of a whole block,
+// by its tokens, for a caller that copies it. It is forgotten as a spare is, once another block holds all of it.
+//
 // Identities are hashes, and a wrong hit would put one conversation's KV under another's tokens. A hit therefore
 // compares the 16 tokens, and the *lineage* of the parent: a number shared by exactly those blocks whose whole history
 // is equal token by token. It is given at commit: the number of a resident equal block, or a new one. By induction from
@@ -40,7 +43,8 @@ BlockPool::BlockPool(int64_t blocks, BlockListener* listener, bool keep_released
       listener_(listener),
       keep_released_(keep_released),
       blocks_(static_cast<size_t>(blocks) + kShelves),
-      buckets_(std::bit_ceil(static_cast<size_t>(blocks)), kNoBlock) {
+      by_identity_(blocks),
+      by_beginning_(blocks) {
   WARMPATH_CHECK(blocks > 0 && blocks < std::numeric_limits<BlockId>::max() - kShelves, "block count out of range");
   for (const Shelf shelf : {kEmpty, kCached, kPinned}) {
     const BlockId head = shelf_head(shelf);
@@ -76,10 +80,8 @@ bool BlockPool::acquire(int64_t count, std::vector<BlockId>& table) {
     while (shelf_size_[shelf] == 0) shelf = static_cast<Shelf>(shelf + 1);
     const BlockId block = at(shelf_head(shelf)).next;
     unlink(block);
-    if (!at(block).identity.is_zero()) {
-      ++evicted_;
-      drop_content(block);
-    }
+    if (!at(block).identity.is_zero()) ++evicted_;
+    if (at(block).filled > 0) drop_content(block);
     at(block).references = 1;
     table.push_back(block);
   }
@@ -87,8 +89,8 @@ bool BlockPool::acquire(int64_t count, std::vector<BlockId>& table) {
 }
 
 BlockId BlockPool::find(BlockId parent, const BlockContent& content) const {
-  const uint64_t parent_lineage = parent == kNoBlock ? 0 : at(parent).lineage;
-  for (BlockId block = buckets_[bucket_of(content.identity)]; block != kNoBlock; block = at(block).next_in_bucket) {
+  const uint64_t parent_lineage = lineage_of(parent);
+  for (BlockId block = by_identity_.first(content.identity.lo); block != kNoBlock; block = by_identity_.next(block)) {
     const Block& entry = at(block);
     if (entry.identity == content.identity && entry.parent_lineage == parent_lineage &&
         entry.parent == content.parent && entry.tokens == content.tokens) {
@@ -98,18 +100,69 @@ BlockId BlockPool::find(BlockId parent, const BlockContent& content) const {
   return kNoBlock;
 }
 
+uint64_t BlockPool::beginning_key(Hash128 parent, TokenId first) {
+  // The parent is a hash already; an odd factor spreads the token over the bits that the next one down doesn't reach.
+  const uint64_t key = parent.lo ^ (static_cast<uint64_t>(static_cast<uint32_t>(first)) * 0x9e3779b97f4a7c15u);
+  return key ^ (key >> 32);
+}
+
+BlockPool::Beginning BlockPool::find_beginning(BlockId parent, const BlockContent& content) const {
+  const uint64_t parent_lineage = lineage_of(parent);
+  Beginning best;
+  int looked_at = 0;
+  for (BlockId block = by_beginning_.first(beginning_key(content.parent, content.tokens[0]));
+       block != kNoBlock && looked_at < kMostSiblings && best.tokens < content.count;
+       block = by_beginning_.next(block), ++looked_at) {
+    const Block& entry = at(block);
+    if (entry.parent_lineage != parent_lineage || entry.parent != content.parent) continue;
+    const auto most = entry.tokens.begin() + std::min(entry.filled, content.count);
+    const auto equal = std::mismatch(entry.tokens.begin(), most, content.tokens.begin()).first - entry.tokens.begin();
+    if (equal > best.tokens) best = {block, static_cast<int32_t>(equal)};
+  }
+  return best;
+}
+
 BlockId BlockPool::find_identity(Hash128 identity) const {
-  BlockId block = buckets_[bucket_of(identity)];
-  while (block != kNoBlock && at(block).identity != identity) block = at(block).next_in_bucket;
+  BlockId block = by_identity_.first(identity.lo);
+  while (block != kNoBlock && at(block).identity != identity) block = by_identity_.next(block);
   return block;
 }
 
-BlockId BlockPool::find_spare(BlockId block) const {
-  BlockId other = buckets_[bucket_of(at(block).identity)];
-  while (other != kNoBlock && (other == block || at(other).lineage != at(block).lineage)) {
-    other = at(other).next_in_bucket;
+bool BlockPool::covers(BlockId other, BlockId block) const {
+  const Block& more = at(other);
+  const Block& less = at(block);
+  return other != block && more.filled >= less.filled && more.parent_lineage == less.parent_lineage &&
+         more.parent == less.parent &&
+         std::equal(less.tokens.begin(), less.tokens.begin() + less.filled, more.tokens.begin());
+}
+
+BlockId BlockPool::find_cover(BlockId block) const {
+  if (!at(block).identity.is_zero()) {
+    BlockId other = by_identity_.first(at(block).identity.lo);
+    while (other != kNoBlock && (other == block || at(other).lineage != at(block).lineage)) {
+      other = by_identity_.next(other);
+    }
+    return other;
   }
-  return other;
+  BlockId other = by_beginning_.first(beginning_key(block));
+  for (int looked_at = 0; other != kNoBlock && looked_at < kMostSiblings; ++looked_at) {
+    if (covers(other, block)) return other;
+    other = by_beginning_.next(other);
+  }
+  return kNoBlock;
+}
+
+void BlockPool::drop_covered(BlockId block) {
+  BlockId other = by_beginning_.first(beginning_key(block));
+  for (int looked_at = 0; other != kNoBlock && looked_at < kMostSiblings; ++looked_at) {
+    const BlockId next = by_beginning_.next(other);
+    if (at(other).references == 0 && at(other).identity.is_zero() && covers(block, other)) {
+      unlink(other);
+      drop_content(other);
+      shelve_last(other, kEmpty);
+    }
+    other = next;
+  }
 }
 
 void BlockPool::reference(BlockId block) {
@@ -126,18 +179,22 @@ void BlockPool::release(std::span<const BlockId> table) {
 
 void BlockPool::put_back(BlockId block) {
   Block& entry = at(block);
-  if (!entry.identity.is_zero()) {
-    const BlockId spare = find_spare(block);
-    if (spare != kNoBlock) {
-      at(spare).pinned_until = std::max(at(spare).pinned_until, entry.pinned_until);
-      if (at(spare).references == 0) {
-        unlink(spare);
-        shelve_last(spare, at(spare).pinned_until > now_ ? kPinned : kCached);
+  if (entry.filled > 0) {
+    const BlockId cover = find_cover(block);
+    if (cover != kNoBlock) {
+      at(cover).pinned_until = std::max(at(cover).pinned_until, entry.pinned_until);
+      if (at(cover).references == 0) {
+        unlink(cover);
+        shelve_last(cover, at(cover).pinned_until > now_ ? kPinned : kCached);
       }
     }
-    if (spare != kNoBlock || !keep_released_) drop_content(block);
+    if (cover != kNoBlock || !keep_released_) {
+      drop_content(block);
+    } else {
+      drop_covered(block);
+    }
   }
-  if (entry.identity.is_zero()) {
+  if (entry.filled == 0) {
     shelve_last(block, kEmpty);
   } else {
     shelve_last(block, entry.pinned_until > now_ ? kPinned : kCached);
@@ -146,35 +203,40 @@ void BlockPool::put_back(BlockId block) {
 
 void BlockPool::commit(BlockId block, BlockId parent, const BlockContent& content) {
   Block& entry = at(block);
-  WARMPATH_DCHECK(entry.references > 0 && entry.identity.is_zero(), "only a fresh block in use can be committed");
+  WARMPATH_DCHECK(entry.references > 0 && entry.identity.is_zero(), "only a block being written can be committed");
   WARMPATH_DCHECK(parent == kNoBlock || at(parent).identity == content.parent, "the parent must be committed first");
-  WARMPATH_DCHECK(!content.identity.is_zero(), "zero means no identity");
+  WARMPATH_DCHECK(content.count > 0 && content.count >= entry.filled, "a block's content only grows");
+  WARMPATH_DCHECK(content.identity.is_zero() == (content.count < kBlockTokens), "whole blocks have an identity");
+  if (entry.filled == 0) {
+    entry.parent = content.parent;
+    entry.parent_lineage = lineage_of(parent);
+    by_beginning_.insert(block, beginning_key(content.parent, content.tokens[0]));
+  }
+  entry.tokens = content.tokens;
+  entry.filled = content.count;
+  if (content.count < kBlockTokens) return;
   const BlockId equal = find(parent, content);
   entry.lineage = equal == kNoBlock ? ++last_lineage_ : at(equal).lineage;
-  entry.parent_lineage = parent == kNoBlock ? 0 : at(parent).lineage;
   entry.identity = content.identity;
-  entry.parent = content.parent;
-  entry.tokens = content.tokens;
-  BlockId& bucket = buckets_[bucket_of(content.identity)];
-  entry.next_in_bucket = bucket;
-  bucket = block;
+  by_identity_.insert(block, content.identity.lo);
   if (listener_ != nullptr) listener_->on_stored(content.parent, content.identity);
 }
 
 void BlockPool::drop_content(BlockId block) {
   Block& entry = at(block);
-  BlockId* link = &buckets_[bucket_of(entry.identity)];
-  while (*link != block) link = &at(*link).next_in_bucket;
-  *link = entry.next_in_bucket;
-  if (listener_ != nullptr) listener_->on_removed(entry.identity);
-  entry.next_in_bucket = kNoBlock;
+  by_beginning_.erase(block, beginning_key(block));
+  if (!entry.identity.is_zero()) {
+    by_identity_.erase(block, entry.identity.lo);
+    if (listener_ != nullptr) listener_->on_removed(entry.identity);
+  }
   entry.identity = entry.parent = Hash128{};
   entry.lineage = entry.parent_lineage = 0;
   entry.pinned_until = 0;
+  entry.filled = 0;
 }
 
 void BlockPool::forget(BlockId block) {
-  if (at(block).identity.is_zero()) return;
+  if (at(block).filled == 0) return;
   drop_content(block);
   if (at(block).references == 0) {
     unlink(block);
@@ -233,47 +295,9 @@ std::vector<Hash128> BlockPool::next_to_go(int64_t limit) const {
   std::vector<Hash128> identities;
   BlockId block = at(shelf_head(kCached)).next;
   for (; block != shelf_head(kCached) && static_cast<int64_t>(identities.size()) < limit; block = at(block).next) {
-    identities.push_back(at(block).identity);
+    if (!at(block).identity.is_zero()) identities.push_back(at(block).identity);
   }
   return identities;
-}
-
-void BlockPool::check_integrity() const {
-  int64_t on_shelves = 0;
-  for (const Shelf shelf : {kEmpty, kCached, kPinned}) {
-    int64_t size = 0;
-    for (BlockId block = at(shelf_head(shelf)).next; block != shelf_head(shelf); block = at(block).next) {
-      WARMPATH_CHECK(++size <= total_, "a shelf is not a circle");
-      WARMPATH_CHECK(at(block).shelf == shelf && at(block).references == 0, "a referenced block is on a shelf");
-      WARMPATH_CHECK(at(at(block).next).previous == block, "a shelf's links disagree");
-      WARMPATH_CHECK(at(block).identity.is_zero() == (shelf == kEmpty), "a block is on the wrong shelf");
-    }
-    WARMPATH_CHECK(size == shelf_size_[shelf], "a shelf's size is wrong");
-    on_shelves += size;
-  }
-  int64_t referenced = 0, resident = 0, indexed = 0;
-  std::unordered_map<uint64_t, BlockId> lineages;
-  for (BlockId block = 0; block < total_; ++block) {
-    const Block& entry = at(block);
-    WARMPATH_CHECK(entry.references >= 0, "a block was released too often");
-    WARMPATH_CHECK((entry.shelf == kInUse) == (entry.references > 0), "an unreferenced block is on no shelf");
-    if (entry.references > 0) ++referenced;
-    WARMPATH_CHECK(entry.identity.is_zero() == (entry.lineage == 0), "content and lineage go together");
-    if (entry.identity.is_zero()) continue;
-    ++resident;
-    const Block& first = at(lineages.try_emplace(entry.lineage, block).first->second);
-    WARMPATH_CHECK(first.identity == entry.identity && first.parent_lineage == entry.parent_lineage &&
-                       first.tokens == entry.tokens,
-                   "one lineage, two contents");
-  }
-  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-    for (BlockId block = buckets_[bucket]; block != kNoBlock; block = at(block).next_in_bucket) {
-      WARMPATH_CHECK(++indexed <= total_, "an index chain is a circle");
-      WARMPATH_CHECK(bucket_of(at(block).identity) == bucket && at(block).lineage != 0, "a block is in a wrong chain");
-    }
-  }
-  WARMPATH_CHECK(on_shelves + referenced == total_, "blocks were lost");
-  WARMPATH_CHECK(indexed == resident, "the index and the blocks disagree");
 }
 
 }  // namespace warmpath

@@ -6,8 +6,9 @@
 // Thread safety: none; the engine's loop thread owns it.
 // Invariants (check_integrity() proves them)
 //  (1) A block is either referenced (references > 0) or on exactly one shelf of the free list.
-//  (2) A block holds cached KV exactly when its identity is not zero; then it is in the index, referenced or not.
-//  (3) Two blocks have the same lineage exactly when they hold the KV of the same tokens after the same tokens.
+//  (2) A block holds the KV of its first filled() tokens, and is in the index of beginnings when there are any. It is
+//      whole, has an identity and is in the index of identities exactly when it is full. Referenced or not.
+//  (3) Two whole blocks have the same lineage exactly when they hold the KV of the same tokens after the same tokens.
 #pragma once
 
 #include <array>
@@ -19,19 +20,19 @@
 #include "base/hash128.h"
 #include "base/token.h"
 #include "engine/backend.h"
+#include "engine/block_chains.h"
 
 namespace warmpath {
 
-inline constexpr BlockId kNoBlock = -1;
-
-// What a whole block holds: 16 tokens after a parent.
+// What a block holds: tokens after a parent.
 struct BlockContent {
   Hash128 parent;    // the parent block's identity, or the chain root
-  Hash128 identity;  // of this block; never zero
+  Hash128 identity;  // of this block; zero exactly when it is not whole
   std::array<TokenId, kBlockTokens> tokens;
+  int32_t count = kBlockTokens;  // of the tokens, 1..16: only so many are there
 };
 
-// Hears of every copy that becomes resident or goes.
+// Hears of every whole copy that becomes resident or goes.
 class BlockListener {
  public:
   virtual ~BlockListener() = default;
@@ -49,15 +50,26 @@ class BlockPool {
   // when fewer are available.
   bool acquire(int64_t count, std::vector<BlockId>& table);
 
-  // The block that holds exactly `content` after what `parent` holds (kNoBlock = after the chain root), or kNoBlock.
-  // Tokens are compared, not only identities. It may be unreferenced: take a reference before the next acquire().
+  // The whole block that holds exactly `content` after what `parent` holds (kNoBlock = after the chain root), or
+  // kNoBlock. Tokens are compared, not only identities. It may be unreferenced: take a reference before the next
+  // acquire().
   BlockId find(BlockId parent, const BlockContent& content) const;
+  // A block, whole or not, that begins with the most of `content`'s tokens after what `parent` holds, and how many
+  // those are; kNoBlock and 0 when none shares the first. Looks at the newest kMostSiblings that do. As for find(), it
+  // may be unreferenced.
+  struct Beginning {
+    BlockId block = kNoBlock;
+    int32_t tokens = 0;
+  };
+  Beginning find_beginning(BlockId parent, const BlockContent& content) const;
+  static constexpr int kMostSiblings = 64;
   void reference(BlockId block);
   // Gives back one reference to each, last first, so that the tail of a sequence is evicted before its head.
   void release(std::span<const BlockId> table);
 
-  // `block` (referenced, without content) now holds `content`'s KV; find() sees it from here on.
-  // REQUIRES `parent` to hold content whose identity is content.parent, or to be kNoBlock.
+  // `block` (referenced, not whole) now holds `content`'s KV; find_beginning() and, once it is whole, find() see it
+  // from here on. REQUIRES what the block held to be the beginning of `content`, and `parent` to hold content whose
+  // identity is content.parent, or to be kNoBlock.
   void commit(BlockId block, BlockId parent, const BlockContent& content);
   // The block's KV is not to be trusted any more. Referenced or not, it stays where it is.
   void forget(BlockId block);
@@ -76,18 +88,19 @@ class BlockPool {
   int64_t empty() const { return shelf_size_[kEmpty]; }  // neither referenced nor cached
   int64_t cached() const { return shelf_size_[kCached] + shelf_size_[kPinned]; }
   int64_t used() const { return total_ - available(); }
-  int64_t evicted() const { return evicted_; }  // since construction
+  int64_t evicted() const { return evicted_; }  // whole blocks, since construction
   int32_t references(BlockId block) const { return at(block).references; }
+  int32_t filled(BlockId block) const { return at(block).filled; }
   Hash128 identity(BlockId block) const { return at(block).identity; }
 
-  // Every resident copy: (parent identity, identity).
+  // Every resident whole copy: (parent identity, identity).
   template <typename Visitor>
   void for_each_resident(Visitor visit) const {
     for (int64_t block = 0; block < total_; ++block) {
       if (!blocks_[block].identity.is_zero()) visit(blocks_[block].parent, blocks_[block].identity);
     }
   }
-  // The unpinned cached blocks that would be evicted first, at most `limit`.
+  // The unpinned whole blocks that would be evicted first, at most `limit`.
   std::vector<Hash128> next_to_go(int64_t limit) const;
 
   // Ends the process when an invariant does not hold.
@@ -99,25 +112,31 @@ class BlockPool {
   static constexpr int kShelves = 3;
 
   struct Block {
-    Hash128 identity;  // zero: no content
+    Hash128 identity;  // zero: not whole
     Hash128 parent;
-    std::array<TokenId, kBlockTokens> tokens;
-    uint64_t lineage = 0;         // see invariant (3); 0 = none
-    uint64_t parent_lineage = 0;  // 0 = the parent is the chain root
+    std::array<TokenId, kBlockTokens> tokens;  // the first `filled`
+    uint64_t lineage = 0;                      // see invariant (3); 0 = not whole
+    uint64_t parent_lineage = 0;               // 0 = the parent is the chain root
     MonotonicNs pinned_until = 0;
-    BlockId next_in_bucket = kNoBlock;
     BlockId next = kNoBlock;  // on its shelf
     BlockId previous = kNoBlock;
     int32_t references = 0;
+    int32_t filled = 0;  // tokens whose KV it holds
     Shelf shelf = kInUse;
   };
 
   Block& at(BlockId block) { return blocks_[static_cast<size_t>(block)]; }
   const Block& at(BlockId block) const { return blocks_[static_cast<size_t>(block)]; }
   BlockId shelf_head(Shelf shelf) const { return static_cast<BlockId>(total_ + shelf); }
-  size_t bucket_of(Hash128 identity) const { return identity.lo & (buckets_.size() - 1); }
+  uint64_t lineage_of(BlockId parent) const { return parent == kNoBlock ? 0 : at(parent).lineage; }
+  // Where blocks that begin alike are found.
+  static uint64_t beginning_key(Hash128 parent, TokenId first);
+  uint64_t beginning_key(BlockId block) const { return beginning_key(at(block).parent, at(block).tokens[0]); }
   BlockId find_identity(Hash128 identity) const;
-  BlockId find_spare(BlockId block) const;
+  // Whether `other` holds everything that `block` does, after the same tokens.
+  bool covers(BlockId other, BlockId block) const;
+  BlockId find_cover(BlockId block) const;
+  void drop_covered(BlockId block);
 
   void unlink(BlockId block);
   void link_before(BlockId block, BlockId where, Shelf shelf);
@@ -129,8 +148,9 @@ class BlockPool {
   const int64_t total_;
   BlockListener* const listener_;
   const bool keep_released_;
-  std::vector<Block> blocks_;     // [total] and then the shelves' dummy heads
-  std::vector<BlockId> buckets_;  // heads of the index's chains; a power of two
+  std::vector<Block> blocks_;  // [total] and then the shelves' dummy heads
+  BlockChains by_identity_;    // whole blocks
+  BlockChains by_beginning_;   // all with content, by parent and first token
   int64_t shelf_size_[kShelves] = {0, 0, 0};
   int64_t evicted_ = 0;
   uint64_t last_lineage_ = 0;

@@ -200,6 +200,85 @@ TEST_F(BlockPoolTest, ForgottenContentIsGoneWhoeverHoldsIt) {
   EXPECT_EQ(pool.empty(), 4);
 }
 
+// A block that begins with `tokens` after `parent`.
+BlockContent beginning(const BlockContent* parent, std::vector<TokenId> tokens) {
+  BlockContent content;
+  content.parent = parent == nullptr ? kRoot : parent->identity;
+  content.count = static_cast<int32_t>(tokens.size());
+  std::copy(tokens.begin(), tokens.end(), content.tokens.begin());
+  return content;
+}
+
+TEST_F(BlockPoolTest, TheLongestBeginningIsFoundInWholeAndUnfilledBlocks) {
+  BlockPool pool(8, &listener);
+  const auto contents = chain(10, 2);
+  const auto table = store(pool, contents);
+  std::vector<BlockId> other;
+  ASSERT_TRUE(pool.acquire(3, other));
+  pool.commit(other[0], table[0], beginning(&contents[0], {11, 11, 7}));
+  pool.commit(other[1], table[0], beginning(&contents[0], {11, 11, 7, 8}));
+  pool.commit(other[2], kNoBlock, beginning(nullptr, {11, 11, 11, 11, 11, 11}));
+  pool.check_integrity();
+  const auto find = [&](std::vector<TokenId> tokens) {
+    const auto found = pool.find_beginning(table[0], beginning(&contents[0], std::move(tokens)));
+    return std::pair(found.block, found.tokens);
+  };
+  EXPECT_EQ(find({11, 11, 7, 8, 9}), std::pair(other[1], 4));
+  EXPECT_EQ(find({11, 11, 11, 11, 5}), std::pair(table[1], 4)) << "a whole block's beginning, not another parent's";
+  EXPECT_EQ(find({11}).second, 1);
+  EXPECT_EQ(find({12, 11}), std::pair(kNoBlock, 0));
+  // It grows where it is.
+  pool.commit(other[0], table[0], beginning(&contents[0], {11, 11, 7, 8, 9, 10}));
+  pool.check_integrity();
+  EXPECT_EQ(find({11, 11, 7, 8, 9}), std::pair(other[0], 5));
+  EXPECT_EQ(listener.stored.size(), 2u) << "only whole blocks are announced";
+}
+
+TEST_F(BlockPoolTest, AnUnfilledBlockIsKeptUntilItIsNeededOrCovered) {
+  BlockPool pool(4, &listener);
+  const auto contents = chain(10, 1);
+  auto table = store(pool, contents);
+  const BlockContent less = beginning(&contents[0], {1, 2}), more = beginning(&contents[0], {1, 2, 3});
+  ASSERT_TRUE(pool.acquire(2, table));
+  pool.commit(table[1], table[0], less);
+  pool.commit(table[2], table[0], more);
+  pool.release({{table[0], table[1]}});
+  pool.check_integrity();
+  EXPECT_EQ(pool.empty(), 2) << "the other one holds all of it";
+  pool.release({{table[2]}});
+  EXPECT_EQ(pool.cached(), 2);
+  EXPECT_EQ(pool.find_beginning(table[0], more).block, table[2]);
+  // A longer one that nobody holds any more makes it needless.
+  std::vector<BlockId> longer;
+  ASSERT_TRUE(pool.acquire(1, longer));
+  pool.commit(longer[0], table[0], beginning(&contents[0], {1, 2, 3, 4}));
+  pool.release(longer);
+  pool.check_integrity();
+  EXPECT_EQ(pool.cached(), 2);
+  EXPECT_EQ(pool.find_beginning(table[0], more).block, longer[0]);
+  // It goes in its turn, unannounced.
+  EXPECT_THAT(pool.next_to_go(9), ElementsAre(contents[0].identity));
+  std::vector<BlockId> fresh;
+  ASSERT_TRUE(pool.acquire(4, fresh));
+  pool.check_integrity();
+  EXPECT_THAT(listener.removed, ElementsAre(contents[0].identity));
+  EXPECT_EQ(pool.evicted(), 1);
+}
+
+TEST_F(BlockPoolTest, ManyBeginningsAlikeBoundTheSearch) {
+  constexpr int kBlocks = 3 * BlockPool::kMostSiblings;
+  BlockPool pool(kBlocks, &listener);
+  std::vector<BlockId> table;
+  ASSERT_TRUE(pool.acquire(kBlocks, table));
+  for (int index = 0; index < kBlocks; ++index) {
+    pool.commit(table[static_cast<size_t>(index)], kNoBlock, beginning(nullptr, {1, index, index}));
+  }
+  EXPECT_EQ(pool.find_beginning(kNoBlock, beginning(nullptr, {1, kBlocks - 1, 7})).tokens, 2);
+  EXPECT_EQ(pool.find_beginning(kNoBlock, beginning(nullptr, {1, 0, 7})).tokens, 1) << "too old to be looked at";
+  pool.release(table);
+  pool.check_integrity();
+}
+
 // 20,000 random operations; the residency that the events describe is the pool's, and no invariant breaks.
 TEST_F(BlockPoolTest, RandomUseKeepsEveryInvariant) {
   std::mt19937 random(7);
@@ -220,7 +299,15 @@ TEST_F(BlockPoolTest, RandomUseKeepsEveryInvariant) {
           break;
         }
         for (size_t index = found; index < contents.size(); ++index) {
-          pool.commit(table[index], index == 0 ? kNoBlock : table[index - 1], contents[index]);
+          // Filled in two or three parts, the last block perhaps not to the end.
+          for (int part = 0; part < 3; ++part) {
+            BlockContent content = contents[index];
+            content.count = std::min(kBlockTokens, pool.filled(table[index]) + 1 + static_cast<int32_t>(random() % 12));
+            if (part == 2 && (index + 1 < contents.size() || random() % 2 == 0)) content.count = kBlockTokens;
+            if (content.count < kBlockTokens) content.identity = {};
+            pool.commit(table[index], index == 0 ? kNoBlock : table[index - 1], content);
+            if (content.count == kBlockTokens) break;
+          }
         }
         held.push_back(std::move(table));
         break;

@@ -218,7 +218,9 @@ void EngineCore::begin_chunk(const Scheduler::Chunk& chunk, MonotonicNs now) {
     --queued_;
     generation.on_scheduled(now);
     counters_.prompt_tokens += prompt;
-    counters_.cached_tokens += std::clamp(chunk.sequence->cached_tokens(), 0, prompt);
+    const int32_t cached = std::clamp(chunk.sequence->cached_tokens(), 0, prompt);
+    counters_.cached_tokens += cached;
+    counters_.tail_tokens += std::clamp(chunk.sequence->tail_tokens(), 0, prompt - cached);
   }
   generation.on_computed(chunk.tokens, chunk.tokens == 1 && chunk.sequence->computed() >= prompt);
 }

@@ -36,7 +36,7 @@ TEST(EngineCoreTest, ACacheHitComputesOnlyTheRestAndAnswersTheSame) {
   const auto first_sink = engine.start(first);
   engine.run();
   EXPECT_EQ(first_sink->start->cached_tokens(), 0);
-  // The same prompt again: 6 whole blocks are there, 4 tokens are computed.
+  // The same prompt again: 6 whole blocks are there, 3 tokens are copied from the 7th, the last one is computed.
   GenerateRequest second = first;
   second.request_id = "b";
   int64_t computed = engine.backend.computed_tokens();
@@ -44,18 +44,67 @@ TEST(EngineCoreTest, ACacheHitComputesOnlyTheRestAndAnswersTheSame) {
   engine.run();
   EXPECT_EQ(second_sink->tokens, first_sink->tokens);
   EXPECT_EQ(second_sink->start->cached_device_tokens, 96);
-  EXPECT_EQ(engine.backend.computed_tokens() - computed, 4 + 19);
-  // The next turn: decoded blocks are found as well. 100 + 19 computed tokens are 7 whole blocks.
+  EXPECT_EQ(second_sink->start->tail_tokens, 3);
+  EXPECT_EQ(second_sink->timings->prefill_tokens, 1);
+  EXPECT_EQ(engine.backend.computed_tokens() - computed, 1 + 19);
+  // The next turn: decoded blocks are found as well. 100 + 19 computed tokens are 7 whole blocks and 7 more.
   GenerateRequest third = test_request("c", first.prompt, 5);
   third.prompt.insert(third.prompt.end(), first_sink->tokens[0].begin(), first_sink->tokens[0].end());
   third.prompt.insert(third.prompt.end(), 30, 5);
   const auto third_sink = engine.start(third);
   engine.run();
   EXPECT_EQ(third_sink->start->cached_device_tokens, 112);
+  EXPECT_EQ(third_sink->start->tail_tokens, 7);
   EXPECT_EQ(third_sink->tokens[0], engine.reference(third));
+  const ReplicaStats stats = engine.core->stats();
+  EXPECT_EQ(stats.cached_tokens, 96 + 112);
+  EXPECT_EQ(stats.tail_tokens, 3 + 7);
 }
 
-TEST(EngineCoreTest, AFullHitStillComputesTheBlockOfTheLastToken) {
+TEST(EngineCoreTest, AnEditedPromptCopiesWhatABlockBeginsWith) {
+  TestEngine engine;
+  engine.start(test_request("a", test_prompt(100), 1));
+  engine.run();
+  GenerateRequest edited = test_request("b", test_prompt(100), 20);
+  edited.prompt[42] = 5;
+  const auto sink = engine.start(edited);
+  engine.run();
+  EXPECT_EQ(sink->start->cached_tokens(), 32);
+  EXPECT_EQ(sink->start->tail_tokens, 10);
+  EXPECT_EQ(sink->tokens[0], engine.reference(edited));
+}
+
+TEST(EngineCoreTest, ARunningAnswersLastBlockIsCopiedWhileItGrows) {
+  TestEngine engine;
+  const GenerateRequest first = test_request("a", test_prompt(100), 40);
+  const auto first_sink = engine.start(first);
+  for (int step = 0; step < 5; ++step) engine.step();
+  GenerateRequest second = test_request("b", test_prompt(105), 40);
+  const auto second_sink = engine.start(second);
+  engine.step();  // copies 4 tokens of the block that `a` writes to in the same step
+  EXPECT_EQ(engine.backend.copied_tokens(), 4);
+  engine.run();
+  EXPECT_EQ(first_sink->tokens[0], engine.reference(first));
+  EXPECT_EQ(second_sink->tokens[0], engine.reference(second));
+}
+
+TEST(EngineCoreTest, WithoutRoomForTheBlockToCopyFromItsTokensAreComputed) {
+  TestBackend::Options backend;
+  backend.kv_blocks = 4;
+  TestEngine engine(backend);
+  engine.start(test_request("a", test_prompt(60), 1));
+  engine.run();
+  // 64 tokens take the whole cache: what the fourth block holds goes to make room for its successor.
+  GenerateRequest request = test_request("b", test_prompt(56), 1);
+  request.prompt.insert(request.prompt.end(), 7, 5);
+  const auto sink = engine.start(request);
+  engine.run();
+  EXPECT_EQ(sink->start->cached_tokens(), 48);
+  EXPECT_EQ(sink->start->tail_tokens, 0);
+  EXPECT_EQ(sink->tokens[0], engine.reference(request));
+}
+
+TEST(EngineCoreTest, AFullHitComputesOnlyTheLastToken) {
   TestEngine engine;
   engine.start(test_request("a", test_prompt(64), 1));
   engine.run();
@@ -63,7 +112,8 @@ TEST(EngineCoreTest, AFullHitStillComputesTheBlockOfTheLastToken) {
   const auto sink = engine.start(test_request("b", test_prompt(64), 1));
   engine.run();
   EXPECT_EQ(sink->start->cached_device_tokens, 48);
-  EXPECT_EQ(engine.backend.computed_tokens() - computed, 16);
+  EXPECT_EQ(sink->start->tail_tokens, 15);
+  EXPECT_EQ(engine.backend.computed_tokens() - computed, 1);
   EXPECT_EQ(engine.core->stats().cached_blocks, 4) << "the spare copy of the last block was forgotten";
 }
 
@@ -174,11 +224,10 @@ TEST(EngineCoreTest, ChoicesShareThePromptsBlocksAndDifferInTheirDraws) {
       EXPECT_TRUE(sink->finish[static_cast<size_t>(choice)].has_value());
     }
     EXPECT_NE(sink->tokens[0], sink->tokens[1]);
-    // The prompt once, the block of its last token once more for each other choice.
-    const int tail = length % kBlockTokens == 0 ? kBlockTokens : length % kBlockTokens;
+    // The prompt once, its last token once more for each other choice.
     int64_t decoded = 0;
     for (const auto& finish : sink->finish) decoded += finish->completion_tokens - 1;
-    EXPECT_EQ(engine.backend.computed_tokens(), length + 4 * tail + decoded);
+    EXPECT_EQ(engine.backend.computed_tokens(), length + 4 + decoded);
   }
 }
 

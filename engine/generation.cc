@@ -139,6 +139,7 @@ void Generation::send(int32_t batch) {
     start_sent_ = true;
     StartInfo start;
     start.cached_device_tokens = std::clamp(choices_.front()->cached_tokens(), 0, prompt_.length());
+    start.tail_tokens = std::clamp(choices_.front()->tail_tokens(), 0, prompt_.length() - start.cached_device_tokens);
     start.queue_s = seconds(arrival_ns_, scheduled_ns_);
     start.prefill_s = seconds(scheduled_ns_, first_token_ns_);
     update_.start = start;

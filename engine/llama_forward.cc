@@ -57,6 +57,11 @@ Status LlamaForward::check(const StepPlan& plan) const {
       const BlockId block = step.block_table[static_cast<size_t>(index)];
       if (block < 0 || block >= kv_blocks_) return invalid_argument(fmt::format("block {} of {}", block, kv_blocks_));
     }
+    if (step.copy_from == kNoBlock) continue;
+    if (step.copy_from < 0 || step.copy_from >= kv_blocks_ || step.position % kBlockTokens == 0) {
+      return invalid_argument(fmt::format("a copy of the first {} tokens of block {}; there are {} blocks",
+                                          step.position % kBlockTokens, step.copy_from, kv_blocks_));
+    }
   }
   return {};
 }
@@ -77,8 +82,22 @@ void LlamaForward::gather_rows(const StepPlan& plan) {
   }
 }
 
+void LlamaForward::copy_beginnings(const StepPlan& plan) {
+  copy_from_.clear();
+  copy_to_.clear();
+  for (const SequenceStep& step : plan.sequences) {
+    if (step.copy_from == kNoBlock) continue;
+    copy_from_.push_back(step.copy_from);
+    copy_to_.push_back(step.block_table[static_cast<size_t>(step.position / kBlockTokens)]);
+  }
+  if (copy_to_.empty()) return;
+  // Whole blocks: what lies behind the tokens that were asked for is written before it is read.
+  ops_.copy_blocks({kv_, copy_from_.data(), copy_to_.data(), static_cast<int32_t>(copy_to_.size())});
+}
+
 Status LlamaForward::run(const StepPlan& plan, std::vector<float>& logits) {
   WARMPATH_RETURN_IF_ERROR(check(plan));
+  copy_beginnings(plan);
   gather_rows(plan);
   logits.resize(static_cast<size_t>(wanted_) * static_cast<size_t>(config_.vocabulary));
   if (rows_ == 0) return {};

@@ -29,6 +29,7 @@ class LlamaForward {
 
  private:
   Status check(const StepPlan& plan) const;
+  void copy_beginnings(const StepPlan& plan);
   void gather_rows(const StepPlan& plan);
   // A layer's first half: q, k and v of every row; k and v go to the cache.
   void store_kv(int32_t layer);
@@ -51,6 +52,8 @@ class LlamaForward {
   std::vector<int32_t> token_ids_;
   std::vector<int32_t> positions_;
   std::vector<SequenceRows> sequences_;
+  std::vector<BlockId> copy_from_;
+  std::vector<BlockId> copy_to_;
   std::vector<float> cos_;        // [M][rotated / 2]
   std::vector<float> sin_;        // [M][rotated / 2]
   std::vector<float> residual_;   // [M][width]

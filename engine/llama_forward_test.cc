@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/huge_buffer.h"
@@ -139,6 +140,18 @@ TEST_P(EveryPath, ARowDependsOnItsSequenceAlone) {
       expect_row(model.run({{part(tokens, position, position + 1, table(0, 25), 1)}})[0], position, "decode");
     }
   }
+  {  // From a block that another sequence goes on writing in the same step.
+    Model model(isa, precision);
+    model.run({{part(tokens, 0, 380, table(0, 25), 0)}});
+    std::vector<BlockId> blocks = table(0, 25);
+    SequenceStep writer = part(tokens, 380, 381, blocks, 1);
+    const BlockId source = std::exchange(blocks[23], BlockId{50});
+    SequenceStep copier = part(tokens, 377, 390, std::move(blocks), 13);
+    copier.copy_from = source;
+    const auto rows = model.run({{std::move(writer), std::move(copier)}});
+    expect_row(rows[0], 380, "copied from");
+    for (int32_t row = 0; row < 13; ++row) expect_row(rows[static_cast<size_t>(1 + row)], 377 + row, "copied");
+  }
   std::printf("%zu rows bit-equal\n", compared);
 }
 
@@ -175,6 +188,8 @@ TEST(LlamaForward, WhatItReadsIsChecked) {
   EXPECT_THAT(refusal({{1}, 0, {kBlocks}, 0}), HasSubstr("block 160"));
   EXPECT_THAT(refusal({{1}, 0, {0}, 2}), HasSubstr("logits of 2 rows"));
   EXPECT_THAT(refusal({std::vector<TokenId>(600, 1), 0, table(0, 40), 0}), HasSubstr("the limit is 512"));
+  EXPECT_THAT(refusal({{1}, 5, {0}, 0, kBlocks}), HasSubstr("first 5 tokens of block 160"));
+  EXPECT_THAT(refusal({{1}, 16, {0, 1}, 0, 2}), HasSubstr("first 0 tokens of block 2"));
   EXPECT_TRUE(model.status_of({}).ok()) << "an empty step is a step";
 }
 

@@ -83,7 +83,7 @@ struct ModelScheduleTest : testing::Test {
   }
 
   struct Totals {
-    int64_t compared = 0, preemptions = 0, cached = 0;
+    int64_t compared = 0, preemptions = 0, cached = 0, copied = 0;
   };
   Totals compare(uint32_t schedules, const RandomSchedule::Options& crowd) {
     Totals totals;
@@ -95,15 +95,17 @@ struct ModelScheduleTest : testing::Test {
       schedule.run(*crowded);
       totals.preemptions += crowded->stats().preemptions;
       totals.cached += crowded->stats().cached_tokens;
+      totals.copied += crowded->stats().tail_tokens;
       totals.compared += schedule.compare_with_alone([&] { return core(*backend, 1, 512); });
     }
-    std::printf("%lld tokens compared on %s; %lld preemptions, %lld cached prompt tokens\n",
+    std::printf("%lld tokens compared on %s; %lld preemptions, %lld cached and %lld copied prompt tokens\n",
                 static_cast<long long>(totals.compared), backend->device().c_str(),
-                static_cast<long long>(totals.preemptions), static_cast<long long>(totals.cached));
+                static_cast<long long>(totals.preemptions), static_cast<long long>(totals.cached),
+                static_cast<long long>(totals.copied));
     return totals;
   }
 
-  // The rows of logits of `request` and whatever was in the cache before.
+  // The rows of logits of `request` after whatever was in the cache before, of which `cached` tokens were used.
   std::vector<std::vector<float>> rows_of(RecordingBackend& on, EngineCore& engine, const GenerateRequest& request,
                                           int32_t& cached) {
     on.rows.clear();
@@ -113,7 +115,7 @@ struct ModelScheduleTest : testing::Test {
     engine.start(std::move(*accepted));
     while (engine.step()) continue;
     EXPECT_TRUE(sink->done->ok()) << sink->done->to_string();
-    cached = sink->start->cached_tokens();
+    cached = sink->start->cached_tokens() + sink->start->tail_tokens;
     tokens = sink->tokens[0];
     return on.rows;
   }
@@ -127,7 +129,7 @@ struct ModelScheduleTest : testing::Test {
     const auto miss = rows_of(recorder, *warm, request, cached);
     EXPECT_EQ(cached, 0);
     const auto hit = rows_of(recorder, *warm, request, cached);
-    EXPECT_GE(cached, prompt_tokens - kBlockTokens);
+    EXPECT_EQ(cached, prompt_tokens - 1) << "only the last token is computed again";
     EXPECT_EQ(hit.size(), 40u);
     EXPECT_TRUE(hit == miss) << "bit for bit";
     // The next turn, whose history was decoded, against a prefill of the same tokens in other steps.
@@ -135,7 +137,7 @@ struct ModelScheduleTest : testing::Test {
     request.prompt.insert(request.prompt.end(), 21, 7);
     request.sampling.max_tokens = 10;
     const auto next_hit = rows_of(recorder, *warm, request, cached);
-    EXPECT_GE(cached, prompt_tokens + 40 - kBlockTokens) << "decoded blocks are found too";
+    EXPECT_EQ(cached, prompt_tokens + 39) << "decoded tokens are found too, to the last one that has KV";
     // The cold core has an empty cache and overwrites the arena's blocks.
     const auto next_miss = rows_of(recorder, *cold, request, cached);
     EXPECT_EQ(cached, 0);
@@ -161,6 +163,7 @@ TEST_F(ModelScheduleTest, FiveHundredRandomSchedulesOnAToyModel) {
   EXPECT_GT(totals.compared, 30'000);
   EXPECT_GT(totals.preemptions, 100);
   EXPECT_GT(totals.cached, 5'000);
+  EXPECT_GT(totals.copied, 1'000);
 }
 
 TEST_F(ModelScheduleTest, TwentyRandomSchedulesOnTheDefaultModel) {

@@ -15,7 +15,7 @@ constexpr uint32_t kSchedules = 500;
 #endif
 
 TEST(ScheduleTest, FiveHundredRandomSchedulesAnswerLikeOneRequestAtATime) {
-  int64_t compared = 0, preemptions = 0, cached = 0, evicted = 0;
+  int64_t compared = 0, preemptions = 0, cached = 0, copied = 0, evicted = 0;
   for (uint32_t seed = 0; seed < kSchedules && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     // Every few schedules another squeeze: KV from barely one request to plenty, steps from a few tokens to many.
@@ -35,6 +35,7 @@ TEST(ScheduleTest, FiveHundredRandomSchedulesAnswerLikeOneRequestAtATime) {
     const ReplicaStats stats = engine.core->stats();
     preemptions += stats.preemptions;
     cached += stats.cached_tokens;
+    copied += stats.tail_tokens;
     evicted += stats.evicted_blocks;
     TestBackend alone_backend(TestBackend::Options{});
     compared += schedule.compare_with_alone([&] {
@@ -43,12 +44,15 @@ TEST(ScheduleTest, FiveHundredRandomSchedulesAnswerLikeOneRequestAtATime) {
       return std::make_unique<EngineCore>(alone_backend, engine.vocabulary, alone, engine.clock, 1);
     });
   }
-  std::printf("%lld tokens compared; %lld preemptions, %lld cached prompt tokens, %lld evicted blocks\n",
-              static_cast<long long>(compared), static_cast<long long>(preemptions), static_cast<long long>(cached),
-              static_cast<long long>(evicted));
+  std::printf(
+      "%lld tokens compared; %lld preemptions, %lld cached and %lld copied prompt tokens, %lld evicted "
+      "blocks\n",
+      static_cast<long long>(compared), static_cast<long long>(preemptions), static_cast<long long>(cached),
+      static_cast<long long>(copied), static_cast<long long>(evicted));
   EXPECT_GT(compared, kSchedules * 300);
   EXPECT_GT(preemptions, kSchedules / 2);
   EXPECT_GT(cached, kSchedules * 30);
+  EXPECT_GT(copied, kSchedules * 10);
   EXPECT_GT(evicted, kSchedules * 10);
 }
 

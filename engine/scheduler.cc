@@ -23,6 +23,11 @@ namespace warmpath {
 // them when they stop running for whatever reason, so no two sequences can wait for each other. The choices of one
 // request need no code of their own: they are sequences with the same prompt.
 //
+// Where the whole blocks end, some block may still begin with the next tokens: a whole one whose other tokens differ (a
+// prompt that was edited, or that ends inside of it), or the last, unfilled one of an earlier answer. Its beginning is
+// copied into the newcomer's own block in the newcomer's first step, and is referenced until that step is done. Only
+// whole blocks have an identity, are announced and counted as cached tokens; what is copied is counted by itself.
+//
 // When a running sequence needs a block and none is available, the last running one in the order gives up its slot and
 // blocks, and waits again at its place in the order. What it computed stays in the cache until it is needed, so a
 // resumed sequence mostly recomputes its last partial block. The first sequence in the order can always go on, since it
@@ -78,9 +83,16 @@ void Scheduler::give_back(Sequence& sequence) {
     const auto entry = in_progress_.find(sequence.identity(index));
     if (entry != in_progress_.end() && entry->second == &sequence) in_progress_.erase(entry);
   }
+  end_copy(sequence);
   pool_.release(sequence.blocks_);
   sequence.blocks_.clear();
   sequence.computed_ = 0;
+}
+
+void Scheduler::end_copy(Sequence& sequence) {
+  if (sequence.copy_from_ == kNoBlock) return;
+  pool_.release({&sequence.copy_from_, 1});
+  sequence.copy_from_ = kNoBlock;
 }
 
 void Scheduler::preempt(Sequence& sequence) {
@@ -143,6 +155,23 @@ bool Scheduler::must_wait(Sequence& sequence, int32_t hit_blocks) {
   return true;
 }
 
+int32_t Scheduler::begin_copy(Sequence& sequence, int64_t needed) {
+  const auto hit = static_cast<int32_t>(sequence.blocks_.size());
+  const int32_t known = sequence.length() - 1;  // the last token is computed
+  if (hit * kBlockTokens >= known) return 0;
+  const BlockId parent = hit == 0 ? kNoBlock : sequence.blocks_.back();
+  const BlockPool::Beginning beginning = pool_.find_beginning(parent, sequence.content(hit, known));
+  if (beginning.block == kNoBlock) return 0;
+  pool_.reference(beginning.block);
+  sequence.copy_from_ = beginning.block;
+  if (needed > pool_.available()) {  // the one block too many is this one
+    end_copy(sequence);
+    return 0;
+  }
+  WARMPATH_DCHECK(beginning.tokens < kBlockTokens, "a whole block is found as such");
+  return beginning.tokens;
+}
+
 bool Scheduler::try_admit(Sequence& sequence) {
   const int32_t limit = hit_limit(sequence);
   std::vector<BlockId>& blocks = sequence.blocks_;
@@ -164,8 +193,12 @@ bool Scheduler::try_admit(Sequence& sequence) {
   }
   stop_waiting(sequence);
   sequence.state_ = Sequence::State::kRunning;
-  sequence.computed_ = hit * kBlockTokens;
-  if (sequence.cached_tokens_ < 0) sequence.cached_tokens_ = sequence.computed_;
+  const int32_t tail = begin_copy(sequence, needed);
+  sequence.computed_ = hit * kBlockTokens + tail;
+  if (sequence.cached_tokens_ < 0) {
+    sequence.cached_tokens_ = hit * kBlockTokens;
+    sequence.tail_tokens_ = tail;
+  }
   for (int32_t index = hit; index < sequence.length() / kBlockTokens; ++index) {
     in_progress_.try_emplace(sequence.identity(index), &sequence);
   }
@@ -208,6 +241,7 @@ StepPlan Scheduler::plan() const {
     sequence.copy_tokens(step.position, step.position + chunk.tokens, step.tokens);
     step.block_table = sequence.blocks_;
     step.logit_rows = chunk.sample ? 1 : 0;
+    step.copy_from = sequence.copy_from_;
   }
   return plan;
 }
@@ -218,13 +252,15 @@ void Scheduler::commit() {
     const int32_t first = sequence.computed_ / kBlockTokens;
     sequence.computed_ += chunk.tokens;
     sequence.chunk_ = 0;
-    for (int32_t index = first; index < sequence.computed_ / kBlockTokens; ++index) {
-      const BlockContent content = sequence.content(index);
+    for (int32_t index = first; index * kBlockTokens < sequence.computed_; ++index) {
+      const BlockContent content = sequence.content(index, sequence.computed_);
       const BlockId parent = index == 0 ? kNoBlock : sequence.blocks_[static_cast<size_t>(index - 1)];
       pool_.commit(sequence.blocks_[static_cast<size_t>(index)], parent, content);
+      if (content.identity.is_zero()) break;
       const auto entry = in_progress_.find(content.identity);
       if (entry != in_progress_.end() && entry->second == &sequence) in_progress_.erase(entry);
     }
+    end_copy(sequence);
   }
 }
 
@@ -242,40 +278,6 @@ int64_t Scheduler::queued_tokens() const {
     if (sequence->pending() > 1) tokens += sequence->pending();
   }
   return tokens;
-}
-
-void Scheduler::check_integrity() const {
-  pool_.check_integrity();
-  WARMPATH_CHECK(running() <= options_.max_running, "too many sequences run");
-  WARMPATH_CHECK(std::is_sorted(running_.begin(), running_.end(), Before()), "running sequences are out of order");
-  std::unordered_map<BlockId, int32_t> references;
-  for (const Sequence* sequence : running_) {
-    WARMPATH_CHECK(sequence->state_ == Sequence::State::kRunning, "a sequence's state is wrong");
-    WARMPATH_CHECK(blocks_for(sequence->computed_ + sequence->chunk_) <= static_cast<int64_t>(sequence->blocks_.size()),
-                   "a running sequence lacks a block");
-    for (size_t index = 0; index < sequence->blocks_.size(); ++index) {
-      const BlockId block = sequence->blocks_[index];
-      ++references[block];
-      const bool whole = (static_cast<int32_t>(index) + 1) * kBlockTokens <= sequence->computed_;
-      WARMPATH_CHECK(whole == !pool_.identity(block).is_zero(), "a block is committed exactly when it is whole");
-      WARMPATH_CHECK(whole || pool_.references(block) == 1, "a block being written is shared");
-    }
-  }
-  for (const auto& [block, count] : references) {
-    WARMPATH_CHECK(pool_.references(block) == count, "a block's references are not its sequences");
-  }
-  WARMPATH_CHECK(static_cast<int64_t>(references.size()) == pool_.used(), "a block is referenced by nobody");
-  int64_t tokens = 0;
-  for (const Sequence* sequence : waiting_) {
-    WARMPATH_CHECK(sequence->state_ == Sequence::State::kWaiting && sequence->blocks_.empty() &&
-                       sequence->computed_ == 0 && sequence->chunk_ == 0,
-                   "a waiting sequence holds something");
-    tokens += sequence->expected_uncached_;
-  }
-  WARMPATH_CHECK(tokens == waiting_tokens_, "the queued tokens are miscounted");
-  for (const auto& [identity, sequence] : in_progress_) {
-    WARMPATH_CHECK(sequence->state_ == Sequence::State::kRunning, "a block in progress belongs to nobody who runs");
-  }
 }
 
 }  // namespace warmpath

@@ -73,6 +73,10 @@ class Scheduler {
   void schedule_running(bool decodes);
   void admit_waiting();
   bool try_admit(Sequence& sequence);
+  // Finds what can be copied behind the whole blocks that `sequence` holds, and references it; returns the tokens.
+  // `needed` blocks must stay available.
+  int32_t begin_copy(Sequence& sequence, int64_t needed);
+  void end_copy(Sequence& sequence);
   bool must_wait(Sequence& sequence, int32_t hit_blocks);
   int32_t hit_limit(const Sequence& sequence) const;
   bool grow(Sequence& sequence, int32_t tokens);

@@ -48,8 +48,10 @@ class Sequence {
   int32_t pending() const { return length() - computed_; }
   State state() const { return state_; }
   int32_t preemptions() const { return preemptions_; }
-  // Tokens found in the cache when the sequence first got a slot; -1 before that.
+  // Tokens of whole blocks found in the cache when the sequence first got a slot; -1 before that.
   int32_t cached_tokens() const { return cached_tokens_; }
+  // Tokens after those whose KV was copied from a block that begins alike.
+  int32_t tail_tokens() const { return tail_tokens_; }
   const std::vector<BlockId>& blocks() const { return blocks_; }
 
   void append(TokenId token) { output_.push_back(token); }
@@ -73,16 +75,19 @@ class Sequence {
                                        : output_[static_cast<size_t>(position - prompt_.length())];
   }
 
-  // What block `index` holds. REQUIRES (index + 1) * kBlockTokens <= length().
-  BlockContent content(int32_t index) {
+  // What block `index` holds of the tokens before `end`. REQUIRES index * kBlockTokens < end <= length().
+  BlockContent content(int32_t index, int32_t end) {
     BlockContent content;
-    for (int32_t slot = 0; slot < kBlockTokens; ++slot) {
-      content.tokens[static_cast<size_t>(slot)] = token(index * kBlockTokens + slot);
-    }
+    const int32_t first = index * kBlockTokens;
+    content.count = std::min(kBlockTokens, end - first);
+    for (int32_t slot = 0; slot < content.count; ++slot)
+      content.tokens[static_cast<size_t>(slot)] = token(first + slot);
     content.parent = index == 0 ? prompt_.root : identity(index - 1);
-    content.identity = identity(index);
+    if (content.count == kBlockTokens) content.identity = identity(index);
     return content;
   }
+  // The whole block's. REQUIRES (index + 1) * kBlockTokens <= length().
+  BlockContent content(int32_t index) { return content(index, (index + 1) * kBlockTokens); }
   // The identity of block `index`, under the same condition.
   Hash128 identity(int32_t index) {
     const auto in_prompt = static_cast<int32_t>(prompt_.chain.size());
@@ -106,11 +111,13 @@ class Sequence {
   // The scheduler's.
   std::vector<BlockId> blocks_;
   int32_t computed_ = 0;
-  int32_t chunk_ = 0;  // tokens in the step being planned or run
-  Hash128 waits_for_;  // a block that a running sequence is computing; zero = none
+  int32_t chunk_ = 0;             // tokens in the step being planned or run
+  BlockId copy_from_ = kNoBlock;  // its beginning is copied in the step being planned or run; holds a reference
+  Hash128 waits_for_;             // a block that a running sequence is computing; zero = none
   State state_ = State::kNew;
   int32_t preemptions_ = 0;
   int32_t cached_tokens_ = -1;
+  int32_t tail_tokens_ = 0;
   int32_t expected_uncached_ = 0;  // while waiting: the estimate that queued_tokens() sums
 
   std::vector<TokenId> output_;

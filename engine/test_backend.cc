@@ -63,6 +63,21 @@ Result<StepResult> TestBackend::run(const StepPlan& plan) {
   };
   const bool fail = failures_ > 0 && failures_-- > 0;
   std::unordered_map<BlockId, const SequenceStep*> writers;
+  // Copies come first. Only what was asked for is there afterwards.
+  for (const SequenceStep& step : plan.sequences) {
+    if (step.copy_from == kNoBlock) continue;
+    const int32_t copied = step.position % kBlockTokens;
+    const BlockId to = step.block_table[static_cast<size_t>(step.position / kBlockTokens)];
+    WARMPATH_CHECK(copied > 0 && step.copy_from >= 0 && step.copy_from < options_.kv_blocks && step.copy_from != to,
+                   "a malformed copy");
+    for (int32_t index = 0; index < kBlockTokens; ++index) {
+      const auto at = [&](BlockId block) {
+        return static_cast<size_t>(block) * kBlockTokens + static_cast<size_t>(index);
+      };
+      slots_[at(to)] = index < copied && !fail ? slots_[at(step.copy_from)] : kPoison;
+    }
+    copied_tokens_ += copied;
+  }
   for (const SequenceStep& step : plan.sequences) {
     const auto count = static_cast<int32_t>(step.tokens.size());
     WARMPATH_CHECK(count >= 1 && step.logit_rows >= 0 && step.logit_rows <= count, "a malformed step");

@@ -42,6 +42,7 @@ class TestBackend final : public Backend {
   static std::vector<float> reference_logits(std::span<const TokenId> history, int32_t vocabulary);
 
   int64_t computed_tokens() const { return computed_tokens_; }  // of all steps
+  int64_t copied_tokens() const { return copied_tokens_; }
   const std::vector<StepPlan>& plans() const { return plans_; }
   void keep_plans() { keep_plans_ = true; }
   // The next `steps` steps fail after having spoilt the slots they write.
@@ -62,6 +63,7 @@ class TestBackend final : public Backend {
   std::vector<StepPlan> plans_;
   bool keep_plans_ = false;
   int64_t computed_tokens_ = 0;
+  int64_t copied_tokens_ = 0;
   int32_t failures_ = 0;
 
   std::mutex mutex_;

@@ -150,6 +150,14 @@ struct AttentionArgs {
   int32_t layer = 0;
 };
 
+// Blocks to[i] become copies of blocks from[i]; no block of `from` is one of `to`, and those of `to` differ.
+struct CopyBlocksArgs {
+  KvArena kv;
+  const int32_t* from = nullptr;  // [count]
+  const int32_t* to = nullptr;    // [count]
+  int32_t count = 0;
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -162,6 +170,7 @@ class Ops {
   virtual void rope_angles(const RopeAnglesArgs& args) = 0;
   virtual void rope_store(const RopeStoreArgs& args) = 0;
   virtual void attention(const AttentionArgs& args) = 0;
+  virtual void copy_blocks(const CopyBlocksArgs& args) = 0;
 };
 
 }  // namespace warmpath

@@ -84,6 +84,7 @@ void encode(const ReplicaStats& value, v1::StatsReply& message) {
   message.set_preemptions(value.preemptions);
   message.set_prompt_tokens(value.prompt_tokens);
   message.set_cached_tokens(value.cached_tokens);
+  message.set_tail_tokens(value.tail_tokens);
   message.set_generated_tokens(value.generated_tokens);
   message.set_evicted_blocks(value.evicted_blocks);
   message.set_steps(value.steps);
@@ -101,6 +102,7 @@ Status decode(const v1::StatsReply& message, ReplicaStats& value) {
                                       {"preemptions", message.preemptions()},
                                       {"prompt_tokens", message.prompt_tokens()},
                                       {"cached_tokens", message.cached_tokens()},
+                                      {"tail_tokens", message.tail_tokens()},
                                       {"generated_tokens", message.generated_tokens()},
                                       {"evicted_blocks", message.evicted_blocks()},
                                       {"steps", message.steps()}}) {
@@ -119,6 +121,7 @@ Status decode(const v1::StatsReply& message, ReplicaStats& value) {
   value.preemptions = message.preemptions();
   value.prompt_tokens = message.prompt_tokens();
   value.cached_tokens = message.cached_tokens();
+  value.tail_tokens = message.tail_tokens();
   value.generated_tokens = message.generated_tokens();
   value.evicted_blocks = message.evicted_blocks();
   value.steps = message.steps();

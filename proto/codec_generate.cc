@@ -159,6 +159,7 @@ Status decode_start(const v1::StartInfo& message, StartInfo& value) {
   WARMPATH_RETURN_IF_ERROR(not_negative("start.cached_device_tokens", message.cached_device_tokens()));
   WARMPATH_RETURN_IF_ERROR(not_negative("start.cached_host_tokens", message.cached_host_tokens()));
   WARMPATH_RETURN_IF_ERROR(not_negative("start.cached_disk_tokens", message.cached_disk_tokens()));
+  WARMPATH_RETURN_IF_ERROR(not_negative("start.tail_tokens", message.tail_tokens()));
   WARMPATH_RETURN_IF_ERROR(duration("start.queue_s", message.queue_s()));
   WARMPATH_RETURN_IF_ERROR(duration("start.prefill_s", message.prefill_s()));
   if (int64_t{message.cached_device_tokens()} + message.cached_host_tokens() + message.cached_disk_tokens() >
@@ -168,6 +169,7 @@ Status decode_start(const v1::StartInfo& message, StartInfo& value) {
   value.cached_device_tokens = message.cached_device_tokens();
   value.cached_host_tokens = message.cached_host_tokens();
   value.cached_disk_tokens = message.cached_disk_tokens();
+  value.tail_tokens = message.tail_tokens();
   value.queue_s = message.queue_s();
   value.prefill_s = message.prefill_s();
   return {};
@@ -229,6 +231,7 @@ void encode(const GenerateUpdate& value, v1::GenerateUpdate& message) {
     start.set_cached_device_tokens(value.start->cached_device_tokens);
     start.set_cached_host_tokens(value.start->cached_host_tokens);
     start.set_cached_disk_tokens(value.start->cached_disk_tokens);
+    start.set_tail_tokens(value.start->tail_tokens);
     start.set_queue_s(value.start->queue_s);
     start.set_prefill_s(value.start->prefill_s);
   }

@@ -73,13 +73,14 @@ TEST(CodecGolden, GenerateRequest) {
 
 TEST(CodecGolden, GenerateUpdate) {
   GenerateUpdate update;
-  update.start = StartInfo{16, 0, 0, 0, 1.0};
+  update.start = StartInfo{16, 0, 0, 5, 0, 1.0};
   update.tokens = {{0, 9, 0, {}}, {0, 200, 0, {}}};
   update.finished = {{0, FinishReason::kStop, -1, 2, 2}};
   update.timings = RequestTimings{0, 1.0, 0, 3, 1, 1.0, 0};
   EXPECT_EQ(hex(wire<v1::GenerateUpdate>(update)),
-            "0a0b0810"
+            "0a0d0810"
             "29000000000000f03f"
+            "3005"
             "120309c801"
             "2206"
             "1001"

@@ -52,7 +52,8 @@ struct ReplicaStats {
   int64_t cancelled = 0;
   int64_t preemptions = 0;
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;
+  int64_t cached_tokens = 0;  // of those, found as whole blocks
+  int64_t tail_tokens = 0;    // of those, copied from a block that only begins alike
   int64_t generated_tokens = 0;
   int64_t evicted_blocks = 0;
   int64_t steps = 0;

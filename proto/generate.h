@@ -46,11 +46,12 @@ struct TokenOutput {
 
 // Sent once, when the first token of the request exists (or at its end when there is none).
 struct StartInfo {
-  int32_t cached_device_tokens = 0;  // prompt tokens whose KV was found, by tier
+  int32_t cached_device_tokens = 0;  // prompt tokens whose KV was found as whole blocks, by tier
   int32_t cached_host_tokens = 0;
   int32_t cached_disk_tokens = 0;
-  double queue_s = 0;    // arrival to first scheduled step
-  double prefill_s = 0;  // first scheduled step to the last prompt token's step end
+  int32_t tail_tokens = 0;  // prompt tokens after those, copied from a block that only begins alike
+  double queue_s = 0;       // arrival to first scheduled step
+  double prefill_s = 0;     // first scheduled step to the last prompt token's step end
   int32_t cached_tokens() const { return cached_device_tokens + cached_host_tokens + cached_disk_tokens; }
 };
 

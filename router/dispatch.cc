@@ -233,6 +233,7 @@ void Dispatch::take_update(GenerateUpdate& update) {
   give_up_place();
   if (update.start) {
     receipt_.delivered_tokens = update.start->cached_tokens();
+    receipt_.tail_tokens = update.start->tail_tokens;
     receipt_.queue_s = update.start->queue_s;
     receipt_.prefill_s = update.start->prefill_s;
     receipt_.first_token_s = since_arrival_s();
@@ -264,6 +265,7 @@ void Dispatch::on_failed(const Status& status) {
     services_.metrics.failover(job_.model->name());
   }
   receipt_.delivered_tokens = 0;
+  receipt_.tail_tokens = 0;
   receipt_.completion_tokens = 0;
   receipt_.first_token_s = 0;
   attempt();

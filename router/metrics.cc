@@ -48,6 +48,8 @@ struct Metrics::Parts {
   Family<Counter>& prompt_tokens = counter("warmpath_prompt_tokens_total", "Prompt tokens of answered prompts.");
   Family<Counter>& delivered = counter("warmpath_delivered_cached_tokens_total",
                                        "Prompt tokens whose KV the replica found, by its own account.");
+  Family<Counter>& tail = counter("warmpath_delivered_tail_tokens_total",
+                                  "Prompt tokens beyond those, copied from a block that only begins alike.");
   Family<Counter>& predicted =
       counter("warmpath_predicted_cached_tokens_total", "Prompt tokens the index expected the chosen replica to hold.");
   Family<Counter>& best =
@@ -109,6 +111,7 @@ void Metrics::prompt_done(const Receipt& receipt) {
   parts_->prompt_tokens.Add(model).Increment(count(receipt.prompt_tokens));
   parts_->predicted.Add(model).Increment(count(receipt.predicted_tokens));
   parts_->delivered.Add(model).Increment(count(receipt.delivered_tokens));
+  parts_->tail.Add(model).Increment(count(receipt.tail_tokens));
   parts_->best.Add(model).Increment(count(receipt.best_tokens));
   parts_->completion_tokens.Add(model).Increment(count(receipt.completion_tokens));
   if (receipt.best_tokens > receipt.delivered_tokens) {

@@ -142,6 +142,7 @@ std::string receipt_json(const Receipt& receipt) {
   object.number("prompt_tokens", receipt.prompt_tokens);
   object.number("predicted_cached_tokens", receipt.predicted_tokens);
   object.number("delivered_cached_tokens", receipt.delivered_tokens);
+  object.number("delivered_tail_tokens", receipt.tail_tokens);
   object.number("best_cached_tokens", receipt.best_tokens);
   object.text("lost", loss_reason_name(receipt.loss));
   object.number("completion_tokens", receipt.completion_tokens);

@@ -50,6 +50,7 @@ struct Receipt {
   int64_t prompt_tokens = 0;
   int64_t predicted_tokens = 0;
   int64_t delivered_tokens = 0;
+  int64_t tail_tokens = 0;  // beyond those: copied from a block that only begins alike
   int64_t best_tokens = 0;
   LossReason loss = LossReason::kNone;
   int64_t completion_tokens = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/check.h"
 #include "kernels/cpu/cpu_kernels.h"
@@ -137,6 +138,17 @@ void CpuOps::rope_store(const RopeStoreArgs& args) {
         }
       }
     }
+  });
+}
+
+void CpuOps::copy_blocks(const CopyBlocksArgs& args) {
+  const KvLayout& layout = args.kv.layout;
+  WARMPATH_CHECK(int64_t{args.count} * layout.layers <= ThreadPool::kMaxTasks, "too many copies for one step");
+  pool_.run(args.count * layout.layers, [&](int32_t task, int32_t) {
+    const int64_t offset = task % layout.layers * layout.layer_bytes();
+    const auto at = [&](int32_t block) { return args.kv.base + block * layout.block_bytes() + offset; };
+    std::memcpy(at(args.to[task / layout.layers]), at(args.from[task / layout.layers]),
+                static_cast<size_t>(layout.layer_bytes()));
   });
 }
 

@@ -34,6 +34,7 @@ class CpuOps final : public Ops {
   void rope_angles(const RopeAnglesArgs& args) override;
   void rope_store(const RopeStoreArgs& args) override;
   void attention(const AttentionArgs& args) override;
+  void copy_blocks(const CopyBlocksArgs& args) override;
 
  private:
   class Scratch;
