@@ -39,7 +39,7 @@ Result<Precision> parse_precision(std::string_view word) {
   return invalid_argument(fmt::format("precision '{}': one of fast, float", word));
 }
 
-KvType kv_type_of(Precision precision) { return precision == Precision::kFloat ? KvType::kF32 : KvType::kF16; }
+KvType kv_type_of(Precision precision) { return precision == Precision::kFloat ? KvType::kF32 : KvType::kInt16; }
 
 int32_t default_compute_threads() {
   cpu_set_t allowed;

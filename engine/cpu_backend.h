@@ -30,8 +30,8 @@
 namespace warmpath {
 
 struct CpuBackendOptions {
-  // `--precision fast`: weights as in the file, activations in 8 bits, KV in f16. `float`: everything in f32, the
-  // reference.
+  // `--precision fast`: weights as in the file, activations in 8 bits, KV in 16-bit integers. `float`: everything in
+  // f32, the reference.
   Precision precision = Precision::kQuantized;
   int32_t threads = 0;  // 0 = default_compute_threads()
   int64_t kv_blocks = 0;

@@ -32,7 +32,8 @@ TEST(CpuBackend, DescribesItself) {
   EXPECT_EQ((*backend)->device(), "cpu scalar x2");
   EXPECT_EQ((*backend)->vocabulary(), 512);
   EXPECT_EQ((*backend)->context_tokens(), 256);
-  EXPECT_EQ((*backend)->kv_bytes_per_token(), 2 * 2 * 2 * 16 * 2);  // layers, K and V, kv heads, head size, f16
+  EXPECT_EQ((*backend)->kv_bytes_per_token(),
+            2 * 2 * 2 * (16 * 2 + 4));  // layers, K and V, kv heads; 16-bit numbers, a scale
   EXPECT_EQ((*backend)->kv_blocks(), 32);
   options.kv_blocks = 3;
   EXPECT_EQ((*small_backend(options))->context_tokens(), 48) << "no sequence is longer than the arena";

@@ -28,7 +28,7 @@ class Model {
     auto opened = open_model("synthetic:llama-2x128,heads=4,kv_heads=2,ffn=160,vocab=300,context=2048");
     config_ = *read_model_config(opened->file);
     weights_ = load_model_weights(opened->file, config_, precision).value();
-    const KvLayout layout = config_.kv_layout(precision == Precision::kFloat ? KvType::kF32 : KvType::kF16);
+    const KvLayout layout = config_.kv_layout(precision == Precision::kFloat ? KvType::kF32 : KvType::kInt16);
     arena_ = HugeBuffer::allocate(static_cast<size_t>(kBlocks * layout.block_bytes()));
     std::memset(arena_.data(), 0xff, arena_.size());  // NaN: what was never stored must never be read
     forward_ =

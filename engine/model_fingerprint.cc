@@ -12,8 +12,7 @@ Hash128 model_fingerprint(const GgufFile& file, const KvLayout& layout, Precisio
   std::string input(sizeof(content), '\0');
   std::memcpy(input.data(), &content, sizeof(content));
   input += fmt::format("kv {} {} {} {} {} precision {}", layout.layers, layout.kv_heads, layout.head_dim,
-                       layout.type == KvType::kF16 ? "f16" : "f32", KvLayout::kTokens,
-                       precision == Precision::kFloat ? "float" : "fast");
+                       kv_type_name(layout.type), KvLayout::kTokens, precision == Precision::kFloat ? "float" : "fast");
   return hash128(input);
 }
 

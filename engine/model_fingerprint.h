@@ -1,7 +1,8 @@
 // The model fingerprint: equal on two replicas exactly when a KV block of one is good for the other. It is the root of
 // every block identity (base/block_chain.h).
 //
-//   XXH3-128(XXH3-128(model file) 16 B | text "kv LAYERS KV_HEADS HEAD_DIM f16|f32 BLOCK_TOKENS precision float|fast")
+//   XXH3-128(XXH3-128(model file) 16 B | text "kv LAYERS KV_HEADS HEAD_DIM f16|f32|int16 BLOCK_TOKENS precision
+//   float|fast")
 //
 // The whole file counts: weights, hyper-parameters and tokenizer. It is hashed at start, at memory speed (98 MB: 10 ms;
 // the pages are needed for loading anyway). Thread safety: a pure function.

@@ -47,6 +47,9 @@ struct LinearArgs {
   float norm_eps = 0;
   const float* bias = nullptr;  // [N] or null
   bool accumulate = false;      // y += instead of y = (the residual stream)
+  // Quantized weights only: x keeps two 8-bit digits instead of one, for twice the products. What one digit rounds away
+  // is rounded to 8 bits in turn.
+  bool two_digits = false;
 };
 
 // y[i] = row token_ids[i] of `table`, dequantized. y is [M][K]. REQUIRES 0 <= token_ids[i] < table->rows().

@@ -17,11 +17,7 @@ namespace {
 inline const int16_t* elements(const uint8_t* plane) { return reinterpret_cast<const int16_t*>(plane + 64); }
 inline V scales(const uint8_t* plane) { return v_load(reinterpret_cast<const float*>(plane)); }
 
-// A decode step meets each plane once and planes lie far apart: with few rows the next ones are fetched while
-// computing.
-constexpr int kPrefetchRows = 4;
-
-template <int Rows, int Blocks>
+template <int Rows, int Blocks, bool Prefetch>
 inline void int_score_tile(const AttentionSplit& split, int32_t row, int32_t block, int32_t blocks) {
   const int32_t dim = split.head_dim;
   const int16_t* q = split.q16 + static_cast<int64_t>(row) * dim;
@@ -35,7 +31,7 @@ inline void int_score_tile(const AttentionSplit& split, int32_t row, int32_t blo
     I key[Blocks];
 #pragma GCC unroll 16
     for (int b = 0; b < Blocks; ++b) key[b] = i_load_pairs(elements(split.k[block + b]) + 32 * pair);
-    if constexpr (Rows <= kPrefetchRows) {
+    if constexpr (Prefetch) {
 #pragma GCC unroll 16
       for (int b = 0; b < Blocks; ++b) {
         const int32_t next = block + Blocks + b;
@@ -62,12 +58,12 @@ inline void int_score_tile(const AttentionSplit& split, int32_t row, int32_t blo
   }
 }
 
-template <int Rows>
+template <int Rows, bool Prefetch>
 inline void int_scores_of(const AttentionSplit& split, int32_t row, int32_t blocks) {
   constexpr int kBlocks = kIntTile / Rows < 1 ? 1 : kIntTile / Rows > 4 ? 4 : kIntTile / Rows;
   int32_t b = 0;
-  for (; b + kBlocks <= blocks; b += kBlocks) int_score_tile<Rows, kBlocks>(split, row, b, blocks);
-  for (; b < blocks; ++b) int_score_tile<Rows, 1>(split, row, b, blocks);
+  for (; b + kBlocks <= blocks; b += kBlocks) int_score_tile<Rows, kBlocks, Prefetch>(split, row, b, blocks);
+  for (; b < blocks; ++b) int_score_tile<Rows, 1, Prefetch>(split, row, b, blocks);
 }
 
 // Turns a row's scores into integer weights, in the same memory (16 bits a token); returns what one unit is worth.
@@ -154,7 +150,12 @@ void int_attend(const AttentionSplit& split, int32_t row) {
   for (int r = 0; r < Rows; ++r) tokens = split.valid[row + r] > tokens ? split.valid[row + r] : tokens;
   if (tokens <= 0) return;
   const int32_t blocks = (tokens + 15) / 16;
-  int_scores_of<Rows>(split, row, blocks);
+  // The first rows of a split meet its planes first; those lie far apart, so the next ones are fetched meanwhile.
+  if (row == 0) {
+    int_scores_of<Rows, true>(split, row, blocks);
+  } else {
+    int_scores_of<Rows, false>(split, row, blocks);
+  }
   float unit[Rows];
   for (int r = 0; r < Rows; ++r) unit[r] = int_soften(split, row + r, blocks);
   constexpr int kVectors = kIntTile / Rows >= 4 ? 4 : kIntTile / Rows >= 2 ? 2 : 1;

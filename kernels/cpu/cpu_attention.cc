@@ -1,8 +1,9 @@
 // CpuOps::attention(): cuts the queries into tasks, and their context into splits of kAttentionSplit tokens.
 //
 // A task takes up to kTaskRows rows (queries x heads of the group), so that keys and values, once in L2, serve all of
-// them. When there are too few tasks for the threads (decoding), every split is a task of its own and the partial
-// states are merged afterwards. Either way a row's result is the same merge of the same splits in the same order.
+// them. When there are too few tasks for the threads (decoding, short chunks), every split is a task of its own and the
+// partial states are merged afterwards. Either way a row's result is the same merge of the same splits in the same
+// order.
 #include <algorithm>
 #include <cmath>
 
@@ -15,6 +16,8 @@ namespace warmpath {
 namespace {
 
 constexpr int32_t kTaskRows = 48;
+// So few merges of a row are not worth waking anyone.
+constexpr int64_t kInlineMerges = 1024;
 constexpr float kLog2E = 1.44269504088896341f;
 static_assert(kScoreStride >= kAttentionSplit);
 constexpr int32_t kSplitBlocks = kAttentionSplit / KvLayout::kTokens;
@@ -57,10 +60,16 @@ void CpuOps::attention(const AttentionArgs& args) {
     }
   }
   const auto whole = static_cast<int32_t>(tasks.size());
-  const bool parallel_splits = pool_.threads() > 1 && whole < 4 * pool_.threads();
+  if (whole == 0) return;
+  // Where whole tasks would leave more than a twentieth of the threads' time idle (9 tasks of two threads are 5 and 4),
+  // every split is a task.
+  const int32_t threads = pool_.threads();
+  const int32_t idle = (whole + threads - 1) / threads * threads - whole;
+  const bool parallel_splits = threads > 1 && (whole < 4 * threads || 20 * idle > whole);
   if (parallel_splits) {
     for (int32_t i = 0; i < whole; ++i) {
       AttentionTask task = tasks[static_cast<size_t>(i)];
+      tasks[static_cast<size_t>(i)].first_partial = static_cast<int32_t>(tasks.size()) - whole;
       for (int32_t split = task.end_split - 1; split >= 0; --split) {
         task.first_split = split;
         task.end_split = split + 1;
@@ -148,12 +157,11 @@ void CpuOps::attention(const AttentionArgs& args) {
         PartialState::at(partials + static_cast<size_t>(index) * partial_floats, tile_rows, dim), thread);
   });
   // A task's partial states lie together, its last split first.
-  size_t base = 0;
-  for (int32_t i = 0; i < whole; ++i) {
-    const AttentionTask& task = tasks[static_cast<size_t>(i)];
+  auto merge = [&](int32_t index, int32_t) {
+    const AttentionTask& task = tasks[static_cast<size_t>(index)];
     const SequenceRows& sequence = args.sequences[task.sequence];
     const auto at = [&](int32_t split) {
-      const size_t slot = base + static_cast<size_t>(task.end_split - 1 - split);
+      const auto slot = static_cast<size_t>(task.first_partial + task.end_split - 1 - split);
       return PartialState::at(partials + slot * partial_floats, tile_rows, dim);
     };
     const PartialState state = at(0);
@@ -166,7 +174,11 @@ void CpuOps::attention(const AttentionArgs& args) {
       }
     }
     write_rows(task, state);
-    base += static_cast<size_t>(task.end_split);
+  };
+  if (int64_t{split_tasks} * tasks.front().queries * group > kInlineMerges) {
+    pool_.run(whole, merge);
+  } else {
+    for (int32_t index = 0; index < whole; ++index) merge(index, 0);
   }
 }
 

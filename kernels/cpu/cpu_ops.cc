@@ -158,16 +158,21 @@ void CpuOps::linear(const LinearArgs& args) {
   const auto panels = static_cast<int32_t>(weight.panels());
   const bool quantized = !PackedMatrix::is_float(weight.kind());
   const int64_t blocks = columns / PackedMatrix::kQuantColumns;
-  const auto rows = static_cast<size_t>(args.rows);
+  const int32_t digits = quantized && args.two_digits ? 2 : 1;
+  const auto rows = static_cast<size_t>(args.rows * digits);
   if (args.rows <= 0) return;
 
-  // First the rows of x, each once: gathered, transformed, rounded to 8 bits.
+  // First the rows of x, each once: gathered, transformed, rounded to 8 bits. The digits of a row are neighbours.
   const bool direct = !quantized && args.transform == RowTransform::kNone && args.row_ids == nullptr;
   float* floats = quantized || direct ? nullptr : scratch_->x.reserve(rows * static_cast<size_t>(columns));
   int8_t* q = quantized ? scratch_->x_q.reserve(rows * static_cast<size_t>(columns)) : nullptr;
   float* scale = quantized ? scratch_->x_scale.reserve(rows * static_cast<size_t>(blocks)) : nullptr;
   float* sum = quantized ? scratch_->x_sum.reserve(rows * static_cast<size_t>(blocks)) : nullptr;
   int32_t* q_sum = quantized ? scratch_->x_q_sum.reserve(rows * static_cast<size_t>(2 * blocks)) : nullptr;
+  const auto quantize = [&](const float* x, int64_t row) {
+    kernels_.quantize_row(x, columns, q + row * columns, scale + row * blocks, sum + row * blocks,
+                          q_sum + 2 * row * blocks);
+  };
   if (!direct) {
     for_rows(pool_, args.rows, columns, [&](int32_t row, int32_t thread) {
       const float* x = args.x + (args.row_ids == nullptr ? row : args.row_ids[row]) * args.x_stride;
@@ -181,53 +186,75 @@ void CpuOps::linear(const LinearArgs& args) {
           kernels_.swiglu_row(x, x + columns, columns, y);
           break;
         case RowTransform::kNone:
-          if (quantized) {
-            kernels_.quantize_row(x, columns, q + int64_t{row} * columns, scale + row * blocks, sum + row * blocks,
-                                  q_sum + 2 * row * blocks);
-            return;
-          }
+          if (quantized && digits == 1) return quantize(x, row);
           std::copy_n(x, columns, y);
           break;
       }
-      if (quantized) {
-        kernels_.quantize_row(y, columns, q + int64_t{row} * columns, scale + row * blocks, sum + row * blocks,
-                              q_sum + 2 * row * blocks);
+      if (!quantized) return;
+      const int64_t first = int64_t{row} * digits;
+      quantize(y, first);
+      if (digits == 1) return;
+      for (int32_t k = 0; k < columns; ++k) {
+        y[k] -= scale[first * blocks + k / PackedMatrix::kQuantColumns] * static_cast<float>(q[first * columns + k]);
       }
+      quantize(y, first + 1);
     });
   }
 
   // Then the product, in tasks of rows x panels small enough that a panel stays in L1 while the rows pass by.
   constexpr int32_t kTaskRows = 48;
-  const int32_t row_tasks = (args.rows + kTaskRows - 1) / kTaskRows;
+  constexpr int32_t kPairPanels = 16;  // two-digit rows: so many panels at a time, for their pairs to be added in L1
+  const int32_t most_rows = kTaskRows / digits;
+  const int32_t row_tasks = (args.rows + most_rows - 1) / most_rows;
   const int32_t wanted = pool_.threads() == 1 ? 1 : pool_.threads() * (row_tasks > 1 ? 8 : 4);
   const int32_t panel_tasks = std::clamp((wanted + row_tasks - 1) / row_tasks, 1, panels);
   const auto product_of = kernels_.product[static_cast<size_t>(weight.kind())];
   WARMPATH_CHECK(int64_t{row_tasks} * panel_tasks <= ThreadPool::kMaxTasks, "too many rows for one step");
-  pool_.run(row_tasks * panel_tasks, [&](int32_t task, int32_t) {
-    const int32_t first_row = task / panel_tasks * kTaskRows;
+  pool_.run(row_tasks * panel_tasks, [&](int32_t task, int32_t thread) {
+    const int32_t first_row = task / panel_tasks * most_rows;
+    const int32_t task_rows = std::min(most_rows, args.rows - first_row);
     const auto first_panel = static_cast<int32_t>(int64_t{panels} * (task % panel_tasks) / panel_tasks);
     const auto end_panel = static_cast<int32_t>(int64_t{panels} * (task % panel_tasks + 1) / panel_tasks);
-    const int32_t first_column = first_panel * static_cast<int32_t>(PackedMatrix::kPanelRows);
     PanelProduct product;
-    product.panel = weight.panel(first_panel);
     product.panel_bytes = weight.panel_bytes();
-    product.panels = end_panel - first_panel;
     product.columns = columns;
-    product.rows = std::min(kTaskRows, args.rows - first_row);
+    product.rows = task_rows * digits;
+    const int64_t x_row = int64_t{first_row} * digits;
     if (quantized) {
-      product.x8 = {q + int64_t{first_row} * columns, scale + first_row * blocks, sum + first_row * blocks,
-                    q_sum + 2 * first_row * blocks};
+      product.x8 = {q + x_row * columns, scale + x_row * blocks, sum + x_row * blocks, q_sum + 2 * x_row * blocks};
     } else {
       product.x_stride = direct ? args.x_stride : columns;
       product.x = (direct ? args.x : floats) + first_row * product.x_stride;
     }
-    product.y = args.y + first_row * args.y_stride + first_column;
-    product.y_stride = args.y_stride;
-    product.valid = static_cast<int32_t>(
-        std::min<int64_t>(weight.rows() - first_column, product.panels * PackedMatrix::kPanelRows));
-    product.bias = args.bias == nullptr ? nullptr : args.bias + first_column;
-    product.accumulate = args.accumulate;
-    product_of(product);
+    for (int32_t panel = first_panel; panel < end_panel; panel += product.panels) {
+      product.panel = weight.panel(panel);
+      product.panels = digits == 1 ? end_panel - panel : std::min(kPairPanels, end_panel - panel);
+      const int32_t column = panel * static_cast<int32_t>(PackedMatrix::kPanelRows);
+      product.valid =
+          static_cast<int32_t>(std::min<int64_t>(weight.rows() - column, product.panels * PackedMatrix::kPanelRows));
+      float* const y = args.y + first_row * args.y_stride + column;
+      const float* const bias = args.bias == nullptr ? nullptr : args.bias + column;
+      if (digits == 1) {
+        product.y = y;
+        product.y_stride = args.y_stride;
+        product.bias = bias;
+        product.accumulate = args.accumulate;
+        product_of(product);
+        continue;
+      }
+      product.y_stride = kPairPanels * PackedMatrix::kPanelRows;
+      product.y = scratch_->thread(thread).digits.reserve(static_cast<size_t>(kTaskRows * product.y_stride));
+      product_of(product);
+      for (int32_t row = 0; row < task_rows; ++row) {
+        const float* high = product.y + 2 * row * product.y_stride;
+        const float* low = high + product.y_stride;
+        float* to = y + row * args.y_stride;
+        for (int32_t k = 0; k < product.valid; ++k) {
+          const float both = high[k] + low[k] + (bias == nullptr ? 0.0f : bias[k]);
+          to[k] = args.accumulate ? to[k] + both : both;
+        }
+      }
+    }
   });
 }
 

@@ -40,6 +40,7 @@ struct AttentionTask {
   int32_t kv_head = 0;
   int32_t first_split = 0;
   int32_t end_split = 0;
+  int32_t first_partial = 0;  // when its splits are tasks: where their partial states begin
 };
 
 class CpuOps::Scratch {
@@ -48,6 +49,7 @@ class CpuOps::Scratch {
 
   struct PerThread {
     ScratchBuffer<float> row;        // one transformed row
+    ScratchBuffer<float> digits;     // the products of two-digit rows, before each pair is added
     ScratchBuffer<float> attention;  // queries, scores and a split's partial state
     ScratchBuffer<int16_t> q16;      // queries of a 16-bit cache, and their scales
     ScratchBuffer<float> q16_scale;

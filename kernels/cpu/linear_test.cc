@@ -58,7 +58,8 @@ Problem make_problem(const Case& c, int32_t rows, int64_t n, int64_t k, RowTrans
           transform};
 }
 
-std::vector<float> run(CpuOps& ops, const Problem& p, const std::vector<int32_t>& row_ids, bool accumulate) {
+std::vector<float> run(CpuOps& ops, const Problem& p, const std::vector<int32_t>& row_ids, bool accumulate,
+                       bool two_digits = false) {
   const int64_t n = p.matrix.rows();
   const auto rows = static_cast<int32_t>(row_ids.size());
   std::vector<float> y(static_cast<size_t>(rows * n), 0.25f);
@@ -75,6 +76,7 @@ std::vector<float> run(CpuOps& ops, const Problem& p, const std::vector<int32_t>
   args.norm_eps = 1e-5f;
   args.bias = p.bias.data();
   args.accumulate = accumulate;
+  args.two_digits = two_digits;
   ops.linear(args);
   return y;
 }
@@ -154,6 +156,30 @@ TEST(Linear, VectorPathsAgreeBitForBitAtModelWidths) {
       const std::vector<float> y = run(ops, p, iota(p.rows), false);
       if (isa == Isa::kScalar) scalar = y;
       EXPECT_TRUE(same_bits(y, scalar)) << isa_name(isa);
+    }
+  }
+}
+
+TEST(Linear, ASecondDigitTakesAHundredthOfTheErrorAndKeepsEveryPromise) {
+  ThreadPool pool(2);
+  for (const Case& c : kCases) {
+    for (RowTransform transform : {RowTransform::kNone, RowTransform::kRmsNorm}) {
+      // 70 rows are more than a task of pairs, 300 columns more panels than are paired at a time.
+      const Problem p = make_problem(c, 70, 300, 512, transform);
+      const bool accumulate = transform == RowTransform::kNone;
+      const std::vector<double> expected = reference(p, accumulate);
+      std::vector<float> scalar;
+      for (Isa isa : supported_isas()) {
+        CpuOps ops(isa, pool);
+        const std::vector<float> y = run(ops, p, iota(p.rows), accumulate, true);
+        EXPECT_LT(difference(y, expected).relative, std::max(1e-5, c.tolerance / 100)) << c.name;
+        if (isa == Isa::kScalar) scalar = y;
+        EXPECT_TRUE(same_bits(y, scalar)) << c.name << ": " << isa_name(isa) << " differs from its scalar twin";
+        for (const int32_t row : {0, 23, 69}) {
+          const std::vector<float> alone = run(ops, p, {row}, accumulate, true);
+          EXPECT_EQ(0, std::memcmp(alone.data(), &y[static_cast<size_t>(row) * 300], 300 * 4)) << c.name;
+        }
+      }
     }
   }
 }
