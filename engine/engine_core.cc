@@ -268,9 +268,16 @@ void EngineCore::finish_touched(int32_t batch) {
       if (choice->finished) scheduler_.remove(choice.get());
     }
     generation->send(batch);
-    if (generation->done()) end(*generation, {});
+    if (generation->done()) {
+      end(*generation, {});
+    } else {
+      to_flush_.push_back(generation);
+    }
   }
   touched_.clear();
+  // Only now, so that what one step said of many requests can leave together.
+  for (Generation* generation : to_flush_) generation->sink().flush();
+  to_flush_.clear();
 }
 
 ReplicaStats EngineCore::stats() const {

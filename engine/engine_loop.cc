@@ -33,6 +33,7 @@ class CountedSink final : public RequestSink {
   CountedSink(std::shared_ptr<RequestSink> sink, std::function<void()> on_over)
       : sink_(std::move(sink)), on_over_(std::move(on_over)) {}
   void on_update(GenerateUpdate update) override { sink_->on_update(std::move(update)); }
+  void flush() override { sink_->flush(); }
   void on_done(Status status) override {
     on_over_();
     sink_->on_done(std::move(status));

@@ -11,8 +11,10 @@
 #include <chrono>
 
 #include "base/log.h"
+#include "engine/grpc_generate_stream.h"
+#include "engine/grpc_kv_event_stream.h"
 #include "engine/grpc_server_address.h"
-#include "engine/grpc_server_streams.h"
+#include "engine/grpc_status.h"
 #include "proto/codec.h"
 #include "proto/engine.grpc.pb.h"
 
@@ -36,6 +38,12 @@ template <typename Message>
 class RefusedStream final : public grpc::ServerWriteReactor<Message> {
  public:
   explicit RefusedStream(const Status& status) { this->Finish(to_grpc(status)); }
+  void OnDone() override { delete this; }
+};
+
+class RefusedGenerateStream final : public grpc::ServerBidiReactor<v1::GenerateCalls, v1::GenerateAnswers> {
+ public:
+  explicit RefusedGenerateStream(const Status& status) { Finish(to_grpc(status)); }
   void OnDone() override { delete this; }
 };
 
@@ -85,13 +93,11 @@ class EngineService final : public v1::Engine::CallbackService {
     return new TokenizerStream(tokenizer_);
   }
 
-  grpc::ServerWriteReactor<v1::GenerateUpdate>* Generate(grpc::CallbackServerContext* context,
-                                                         const v1::GenerateRequest* message) override {
-    GenerateRequest request;
-    Status status = admit(*context);
-    if (status.ok()) status = decode(*message, request);
-    if (!status.ok()) return new RefusedStream<v1::GenerateUpdate>(status);
-    return GenerateStream::start(engine_, std::move(request));
+  grpc::ServerBidiReactor<v1::GenerateCalls, v1::GenerateAnswers>* Generate(
+      grpc::CallbackServerContext* context) override {
+    const Status admitted = admit(*context);
+    if (!admitted.ok()) return new RefusedGenerateStream(admitted);
+    return GenerateStream::start(engine_);
   }
 
   grpc::ServerWriteReactor<v1::KvEventBatch>* SubscribeKvEvents(grpc::CallbackServerContext* context,

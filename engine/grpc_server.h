@@ -1,7 +1,7 @@
 // GrpcServer: an Engine behind the contract of proto/engine.proto (prose: docs/protocol.md).
 //
-// Costs: gRPC's callback API, no thread per stream; what becomes ready while a message is on its way goes out together
-// in the next one; the last message and the status leave in one write.
+// Costs: gRPC's callback API, no thread per stream; all requests of a gateway share one stream, and what becomes ready
+// together leaves in one message (grpc_generate_stream.h).
 //
 // Bounds: a message has at most kMaxMessageBytes; a reader that falls kMaxPendingTokens behind has its request
 // cancelled; an event subscriber that falls kMaxPendingIdentities behind is closed with kDataLoss and may subscribe

@@ -364,6 +364,9 @@ void MockEngine::deliver(Deliveries& deliveries) {
     if (delivery.update) delivery.sink->on_update(std::move(*delivery.update));
     if (delivery.done) delivery.sink->on_done(std::move(*delivery.done));
   }
+  for (const Delivery& delivery : deliveries) {
+    if (!delivery.done) delivery.sink->flush();
+  }
 }
 
 // ---- KV events ----

@@ -198,11 +198,11 @@ TEST(Codec, DescriptionAndStatsRoundTrip) {
 TEST(Codec, AnotherMajorVersionIsRefusedByName) {
   v1::DescribeReply message;
   encode(ReplicaDescription{}, message);
-  message.set_protocol_major(2);
+  message.set_protocol_major(1);
   ReplicaDescription value;
   const Status status = decode(message, value);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("replica speaks warmpath protocol 2.0, this side 1.0"));
+  EXPECT_THAT(status.message(), HasSubstr("replica speaks warmpath protocol 1.0, this side 2.0"));
   EXPECT_TRUE(check_protocol("gateway", kProtocolMajor, kProtocolMinor + 9).ok());
 }
 

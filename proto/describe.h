@@ -12,7 +12,7 @@
 namespace warmpath {
 
 // A peer with another major version is refused by name; a newer minor version only adds optional fields.
-inline constexpr int32_t kProtocolMajor = 1;
+inline constexpr int32_t kProtocolMajor = 2;
 inline constexpr int32_t kProtocolMinor = 0;
 
 struct ReplicaDescription {

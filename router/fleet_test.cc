@@ -82,13 +82,13 @@ TEST_F(FleetTest, OtherWeightsAreNotMixedIn) {
 }
 
 TEST_F(FleetTest, AnotherProtocolIsRefusedByName) {
-  b_->change_description([](ReplicaDescription& description) { description.protocol_major = 2; });
+  b_->change_description([](ReplicaDescription& description) { description.protocol_major = 1; });
   config_.models[0].endpoints = {{"a", ""}};
   start();
   config_.models[0].endpoints.push_back({"b", ""});
   ASSERT_TRUE(core_->reload(config_).ok());
   ASSERT_TRUE(eventually([&] { return replica("b")->state() == ReplicaState::kIncompatible; }));
-  EXPECT_THAT(replica("b")->trouble(), ::testing::HasSubstr("protocol 2.0"));
+  EXPECT_THAT(replica("b")->trouble(), ::testing::HasSubstr("protocol 1.0"));
 }
 
 TEST_F(FleetTest, ADrainingReplicaGetsNothingNew) {

@@ -5,10 +5,12 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <mutex>
 #include <utility>
 
 #include "proto/codec.h"
 #include "router/grpc_calls.h"
+#include "router/grpc_request_stream.h"
 
 namespace warmpath {
 
@@ -16,24 +18,6 @@ namespace {
 
 // A tokenizer's tables are a few megabytes; more than this is not one.
 constexpr size_t kMaxTokenizerBytes = 256 * 1024 * 1024;
-
-struct GenerateSink {
-  std::shared_ptr<GenerateListener> listener;
-  bool complete = false;  // the update with `timings` came: the replica has nothing more to say
-
-  Result<bool> take(const v1::GenerateUpdate& message) {
-    GenerateUpdate update;
-    WARMPATH_RETURN_IF_ERROR(decode(message, update));
-    complete = update.timings.has_value();
-    listener->on_update(std::move(update));
-    return !complete;
-  }
-  void end(Status status) {
-    if (status.ok() && !complete) status = unavailable("the replica ended the stream before the request was complete");
-    // The listener may own what owns this call.
-    std::exchange(listener, nullptr)->on_done(std::move(status));
-  }
-};
 
 struct KvEventSink {
   std::shared_ptr<KvEventListener> listener;
@@ -90,11 +74,17 @@ class GrpcUpstream final : public Upstream {
  public:
   GrpcUpstream(std::string address, const GrpcUpstreamOptions& options) {
     auto peer = std::make_shared<GrpcPeer>();
-    peer->stub = v1::Engine::NewStub(make_channel(address, options));
+    const std::shared_ptr<grpc::Channel> channel = make_channel(address, options);
+    peer->stub = v1::Engine::NewStub(channel);
+    peer->generic_stub = std::make_unique<grpc::GenericStub>(channel);
     peer->address = std::move(address);
     if (!options.token.empty()) peer->authorization = "Bearer " + options.token;
     peer->queue = &GrpcClientLoop::instance().next_queue();
     peer_ = std::move(peer);
+  }
+
+  ~GrpcUpstream() override {
+    if (requests_) requests_->close();
   }
 
   const std::string& address() const override { return peer_->address; }
@@ -123,13 +113,11 @@ class GrpcUpstream final : public Upstream {
 
   std::shared_ptr<UpstreamCall> generate(const GenerateRequest& request,
                                          std::shared_ptr<GenerateListener> listener) override {
-    auto call =
-        std::make_shared<StreamCall<v1::GenerateUpdate, GenerateSink>>(peer_, GenerateSink{std::move(listener)});
-    peer_->prepare(call->context());
-    v1::GenerateRequest message;
-    encode(request, message);
-    call->start(peer_->stub->PrepareAsyncGenerate(&call->context(), message, peer_->queue));
-    return call;
+    std::shared_ptr<GrpcRequestStream> stream = requests(nullptr);
+    for (;;) {
+      if (auto call = stream->start(request, listener)) return call;
+      stream = requests(stream);
+    }
   }
 
   std::shared_ptr<UpstreamCall> subscribe(std::shared_ptr<KvEventListener> listener) override {
@@ -153,7 +141,16 @@ class GrpcUpstream final : public Upstream {
     return call;
   }
 
+  // The stream for the next request: not `lost`.
+  std::shared_ptr<GrpcRequestStream> requests(const std::shared_ptr<GrpcRequestStream>& lost) {
+    const std::lock_guard lock(mutex_);
+    if (requests_ == lost) requests_ = std::make_shared<GrpcRequestStream>(peer_);
+    return requests_;
+  }
+
   std::shared_ptr<const GrpcPeer> peer_;
+  std::mutex mutex_;
+  std::shared_ptr<GrpcRequestStream> requests_;  // null before the first one
 };
 
 }  // namespace

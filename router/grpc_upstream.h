@@ -1,5 +1,6 @@
 // GrpcUpstream: an in-tree replica (proto/engine.proto) as an Upstream. One HTTP/2 connection, made when first used and
-// remade when it breaks; calls made while it is down fail at once with kUnavailable.
+// remade when it breaks; calls made while it is down fail at once with kUnavailable. All requests share one stream on
+// it (grpc_request_stream.h).
 //
 // Errors: what the replica says keeps its code (proto/wire_status.h). A connection that cannot be made or breaks is
 // kUnavailable. A replica that sends something malformed is kInternal: the message names it, and the call is cancelled.

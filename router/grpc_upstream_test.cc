@@ -243,6 +243,30 @@ class GrpcUpstreamTest : public testing::Test {
     return v1::Engine::NewStub(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
   }
 
+  // Numbered from 1.
+  static v1::GenerateCalls calls_of(const std::vector<GenerateRequest>& requests) {
+    v1::GenerateCalls message;
+    for (const GenerateRequest& request : requests) {
+      v1::GenerateCall& call = *message.add_calls();
+      call.set_number(static_cast<uint64_t>(message.calls_size()));
+      encode(request, *call.mutable_request());
+    }
+    return message;
+  }
+
+  // Reads until `calls` calls have ended; the last answer of each.
+  static std::map<uint64_t, v1::GenerateAnswer> read_to_the_end(
+      grpc::ClientReaderWriter<v1::GenerateCalls, v1::GenerateAnswers>& stream, size_t calls) {
+    std::map<uint64_t, v1::GenerateAnswer> last;
+    v1::GenerateAnswers message;
+    while (last.size() < calls && stream.Read(&message)) {
+      for (const v1::GenerateAnswer& answer : message.answers()) {
+        if (answer.has_failure() || answer.update().has_timings()) last[answer.number()] = answer;
+      }
+    }
+    return last;
+  }
+
   std::string folder_;
   std::string tokenizer_ = std::string(700'000, 't') + "end";
   ScriptedEngine engine_;
@@ -276,7 +300,7 @@ TEST_F(GrpcUpstreamTest, GenerateRoundTrip) {
   EXPECT_EQ(answer->updates.back().timings->prefill_tokens, 3);
   EXPECT_EQ(answer->updates.back().finished.at(0).reason, FinishReason::kLength);
   // What is ready together travels together.
-  EXPECT_EQ(answer->updates.size(), 2u);
+  EXPECT_EQ(answer->updates.size(), 1u);
 }
 
 TEST_F(GrpcUpstreamTest, ALongPromptFits) {
@@ -315,15 +339,14 @@ TEST_F(GrpcUpstreamTest, ReservedFieldsAndOtherVersionsAreRefusedByName) {
   const auto stub = raw_stub();
   {
     grpc::ClientContext context;
-    v1::GenerateRequest message;
-    encode(small_request("a"), message);
-    message.set_grammar("root ::= x");
-    auto reader = stub->Generate(&context, message);
-    v1::GenerateUpdate update;
-    EXPECT_FALSE(reader->Read(&update));
-    const grpc::Status status = reader->Finish();
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-    EXPECT_THAT(status.error_message(), HasSubstr("grammar"));
+    v1::GenerateCalls calls = calls_of({small_request("a"), small_request("b")});
+    calls.mutable_calls(0)->mutable_request()->set_grammar("root ::= x");
+    const auto stream = stub->Generate(&context);
+    ASSERT_TRUE(stream->Write(calls));
+    const std::map<uint64_t, v1::GenerateAnswer> last = read_to_the_end(*stream, 2);
+    EXPECT_EQ(last.at(1).failure().code(), grpc::StatusCode::UNIMPLEMENTED);
+    EXPECT_THAT(last.at(1).failure().message(), HasSubstr("grammar"));
+    EXPECT_TRUE(last.at(2).update().has_timings());  // its neighbour does not suffer
   }
   grpc::ClientContext context;
   v1::DescribeRequest request;
@@ -331,7 +354,7 @@ TEST_F(GrpcUpstreamTest, ReservedFieldsAndOtherVersionsAreRefusedByName) {
   v1::DescribeReply reply;
   const grpc::Status status = stub->Describe(&context, request, &reply);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(status.error_message(), HasSubstr("gateway speaks warmpath protocol 2.0"));
+  EXPECT_THAT(status.error_message(), HasSubstr("gateway speaks warmpath protocol 3.0"));
 }
 
 TEST_F(GrpcUpstreamTest, HintAndDrain) {
@@ -378,20 +401,108 @@ TEST_F(GrpcUpstreamTest, AReaderThatStallsCostsBoundedMemory) {
   serve(socket());
   const auto stub = raw_stub();
   grpc::ClientContext context;
-  v1::GenerateRequest message;
-  encode(small_request("stalled"), message);
-  const auto reader = stub->Generate(&context, message);  // and does not read
+  const auto stream = stub->Generate(&context);
+  ASSERT_TRUE(stream->Write(calls_of({small_request("stalled")})));  // and does not read
   for (int i = 0; i < 500 && sink == nullptr; ++i) std::this_thread::sleep_for(10ms);
   ASSERT_NE(sink, nullptr);
   GenerateUpdate update;
   update.tokens.resize(8192);
   for (int i = 0; i < 2'000; ++i) sink->on_update(update);
   EXPECT_TRUE(engine_.wait_cancelled("stalled"));
-  context.TryCancel();
-  v1::GenerateUpdate ignored;
-  while (reader->Read(&ignored)) {
+  // And hears why, once it reads.
+  EXPECT_EQ(read_to_the_end(*stream, 1).at(1).failure().code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(GrpcUpstreamTest, AStalledRequestDoesNotHoldUpItsNeighbours) {
+  std::map<std::string, std::shared_ptr<RequestSink>> sinks;
+  std::mutex mutex;
+  engine_.on_submit = [&](GenerateRequest request, std::shared_ptr<RequestSink> taken) -> Status {
+    const std::lock_guard lock(mutex);
+    sinks[request.request_id] = std::move(taken);
+    return {};
+  };
+  serve(socket());
+  auto endless = std::make_shared<Answer>(), neighbour = std::make_shared<Answer>();
+  upstream_->generate(small_request("endless"), endless);
+  upstream_->generate(small_request("neighbour"), neighbour);
+  const auto sink_of = [&](const std::string& id) {
+    for (int i = 0; i < 500; ++i, std::this_thread::sleep_for(10ms)) {
+      const std::lock_guard lock(mutex);
+      if (sinks.contains(id)) return sinks[id];
+    }
+    return std::shared_ptr<RequestSink>();
+  };
+  const auto one = sink_of("endless"), other = sink_of("neighbour");
+  ASSERT_TRUE(one && other);
+  one->on_update(tokens_update({1}));
+  other->on_update(last_update());
+  other->on_done({});
+  EXPECT_TRUE(neighbour->wait_done().ok());
+  ASSERT_TRUE(endless->wait_updates(1));
+  EXPECT_FALSE(endless->done);
+}
+
+TEST_F(GrpcUpstreamTest, WhatOneStepSaysTravelsTogether) {
+  std::vector<std::shared_ptr<RequestSink>> sinks;
+  std::promise<void> all;
+  engine_.on_submit = [&](GenerateRequest, std::shared_ptr<RequestSink> taken) -> Status {
+    sinks.push_back(std::move(taken));
+    if (sinks.size() == 8) all.set_value();
+    return {};
+  };
+  serve(socket());
+  const auto stub = raw_stub();
+  grpc::ClientContext context;
+  const auto stream = stub->Generate(&context);
+  std::vector<GenerateRequest> requests;
+  for (int i = 0; i < 8; ++i) requests.push_back(small_request(std::to_string(i)));
+  ASSERT_TRUE(stream->Write(calls_of(requests)));
+  all.get_future().wait();
+  for (int step = 0; step < 3; ++step) {
+    for (const auto& sink : sinks) sink->on_update(tokens_update({step}));
+    for (const auto& sink : sinks) sink->flush();
+    v1::GenerateAnswers message;
+    ASSERT_TRUE(stream->Read(&message));
+    EXPECT_EQ(message.answers_size(), 8);
   }
-  EXPECT_FALSE(reader->Finish().ok());
+  context.TryCancel();
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(engine_.wait_cancelled(std::to_string(i)));
+}
+
+TEST_F(GrpcUpstreamTest, AClosedHalfLetsRunningCallsFinish) {
+  std::promise<std::shared_ptr<RequestSink>> promise;
+  engine_.on_submit = [&](GenerateRequest, std::shared_ptr<RequestSink> taken) -> Status {
+    promise.set_value(std::move(taken));
+    return {};
+  };
+  serve(socket());
+  const auto stub = raw_stub();
+  grpc::ClientContext context;
+  const auto stream = stub->Generate(&context);
+  ASSERT_TRUE(stream->Write(calls_of({small_request("last")})));
+  ASSERT_TRUE(stream->WritesDone());
+  const auto sink = promise.get_future().get();
+  sink->on_update(last_update());
+  sink->on_done({});
+  EXPECT_TRUE(read_to_the_end(*stream, 1).at(1).update().has_timings());
+  v1::GenerateAnswers nothing;
+  EXPECT_FALSE(stream->Read(&nothing));
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(GrpcUpstreamTest, ANumberThatIsInUseEndsTheStream) {
+  engine_.on_submit = [](GenerateRequest, std::shared_ptr<RequestSink>) -> Status { return {}; };
+  serve(socket());
+  const auto stub = raw_stub();
+  grpc::ClientContext context;
+  const auto stream = stub->Generate(&context);
+  v1::GenerateCalls calls = calls_of({small_request("a"), small_request("b")});
+  calls.mutable_calls(1)->set_number(1);
+  ASSERT_TRUE(stream->Write(calls));
+  v1::GenerateAnswers nothing;
+  EXPECT_FALSE(stream->Read(&nothing));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(engine_.wait_cancelled("a"));
 }
 
 KvEventBatch batch_of(uint64_t sequence, KvEventBatch::Kind kind, size_t blocks = 0) {
