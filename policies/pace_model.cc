@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 namespace warmpath {
 
 namespace {
 
-double median_of(std::vector<double> values) {
+double median_of(std::span<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
@@ -54,25 +55,27 @@ void PaceModel::observe(ReplicaId replica, const Features& features, double seco
   if (recent_.size() > kShapeSamples) recent_.pop_front();
   Pace& pace = paces_[replica];
   pace.samples.push_back(sample);
-  if (pace.samples.size() > kPaceSamples) pace.samples.pop_front();
-  measure(pace, now);
+  pace.weight = faded(pace.weight, pace.at_ns, now) + 1;
+  pace.at_ns = now;
+  if (pace.samples.size() > kPaceSamples) {
+    pace.weight -= faded(1, pace.samples.front().at_ns, now);
+    pace.samples.pop_front();
+  }
+  measure(pace);
   find_fleet_pace();
-  if (++since_fit_ < std::max(kRefitEvery, paces_.size())) return;
+  // When an eighth of the samples is new, and not for every replica's every sample.
+  if (++since_fit_ < std::max({kRefitEvery, paces_.size(), recent_.size() / 8})) return;
   since_fit_ = 0;
   fit_shape();
-  for (auto& [id, each] : paces_) measure(each, now);
+  for (auto& [id, each] : paces_) measure(each);
   find_fleet_pace();
 }
 
-void PaceModel::measure(Pace& pace, MonotonicNs now) const {
-  std::vector<double> ratios;
-  pace.weight = 0;
-  for (const Sample& sample : pace.samples) {
-    ratios.push_back(sample.seconds / shape_seconds(sample.features));
-    pace.weight += faded(1, sample.at_ns, now);
-  }
-  pace.own = median_of(std::move(ratios));
-  pace.at_ns = now;
+void PaceModel::measure(Pace& pace) const {
+  std::array<double, kPaceSamples> ratios;
+  size_t count = 0;
+  for (const Sample& sample : pace.samples) ratios[count++] = sample.seconds / shape_seconds(sample.features);
+  pace.own = median_of({ratios.data(), count});
 }
 
 void PaceModel::fit_shape() {
@@ -108,14 +111,14 @@ void PaceModel::fit_shape() {
     for (size_t k = 0; k < 3; ++k) old_seconds += prior_[k] * before[k] * sample.features[k];
     growth.push_back(shape_seconds(sample.features) / old_seconds);
   }
-  const double grown = median_of(std::move(growth));
+  const double grown = median_of(growth);
   for (double& factor : factors_) factor = std::clamp(factor / grown, 1e-3, 1e3);
 }
 
 void PaceModel::find_fleet_pace() {
   std::vector<double> paces;
   for (const auto& [id, pace] : paces_) paces.push_back(pace.own);
-  fleet_pace_ = paces.empty() ? 1 : median_of(std::move(paces));
+  fleet_pace_ = paces.empty() ? 1 : median_of(paces);
 }
 
 double PaceModel::pace_of(ReplicaId replica, MonotonicNs now) const {

@@ -52,7 +52,7 @@ class PaceModel {
 
   double shape_seconds(const Features& features) const;
   double faded(double weight, MonotonicNs since, MonotonicNs now) const;
-  void measure(Pace& pace, MonotonicNs now) const;
+  void measure(Pace& pace) const;
   void fit_shape();
   void find_fleet_pace();
 
