@@ -28,6 +28,19 @@ HttpClock::duration sweep_period(const HttpLimits& limits) {
   return http_seconds(std::clamp(shortest / 4, 0.01, 0.5));
 }
 
+// False if the work threw.
+template <typename Work>
+bool run_guarded(const Work& work) {
+  try {
+    work();
+    return true;
+  } catch (const std::exception& e) {
+    // A handler's task threw. Its exchange, if it was dropped by that, is answered 500; the others live on.
+    log_error("http_task_threw", {{"what", e.what()}});
+    return false;
+  }
+}
+
 }  // namespace
 
 HttpIoThread::HttpIoThread(std::shared_ptr<HttpShared> shared)
@@ -43,14 +56,7 @@ void HttpIoThread::start() {
 
 void HttpIoThread::run() {
   auto guard = boost::asio::make_work_guard(*context_);
-  for (;;) {
-    try {
-      context_->run();
-      return;
-    } catch (const std::exception& e) {
-      // A handler's task threw. Its exchange, if it was dropped by that, is answered 500; the others live on.
-      log_error("http_task_threw", {{"what", e.what()}});
-    }
+  while (!run_guarded([this] { context_->run(); })) {
   }
 }
 
@@ -68,13 +74,27 @@ void HttpIoThread::close() {
   }
   for (const auto& connection : connections()) connection->force_abort();
   tick_timer_.reset();
+  mail_.clear();     // nobody adds to it any more
   context_.reset();  // with every task that still waited
 }
 
-void HttpIoThread::post(std::function<void()> task) {
+void HttpIoThread::post(std::function<void()> task, std::shared_ptr<void> keep) {
   std::lock_guard lock(post_mutex_);
   if (closed_) return;
-  boost::asio::post(*context_, std::move(task));
+  mail_.push_back({std::move(task), std::move(keep)});
+  if (mail_.size() == 1) boost::asio::post(*context_, [this] { take_mail(); });
+}
+
+void HttpIoThread::take_mail() {
+  {
+    std::lock_guard lock(post_mutex_);
+    taken_mail_.swap(mail_);
+  }
+  for (Mail& each : taken_mail_) {
+    const Mail mail = std::move(each);
+    run_guarded(mail.task);
+  }
+  taken_mail_.clear();
 }
 
 std::string_view HttpIoThread::date_field() {

@@ -74,7 +74,8 @@ class HttpIoThread {
   // Destroys what is left in the loop. REQUIRES: joined or never started.
   void close();
 
-  void post(std::function<void()> task);
+  // Tasks posted close together are taken in one go. `keep`, if any, lives until the task has run.
+  void post(std::function<void()> task, std::shared_ptr<void> keep = nullptr);
 
   boost::asio::io_context& context() { return *context_; }
   HttpShared& shared() { return *shared_; }
@@ -91,7 +92,13 @@ class HttpIoThread {
   std::atomic<size_t>& load() { return load_; }
 
  private:
+  struct Mail {
+    std::function<void()> task;
+    std::shared_ptr<void> keep;
+  };
+
   void run();
+  void take_mail();
   void arm_tick();
   void tick();
   bool trim_memory(HttpClock::time_point now);
@@ -100,6 +107,8 @@ class HttpIoThread {
   std::unique_ptr<boost::asio::io_context> context_;
   std::mutex post_mutex_;
   bool closed_ = false;
+  std::vector<Mail> mail_;        // under post_mutex_; if there is any, take_mail() is in the loop
+  std::vector<Mail> taken_mail_;  // empty but while take_mail() runs
   std::thread thread_;
   std::optional<HttpTimer> tick_timer_;
   bool ticking_ = false;

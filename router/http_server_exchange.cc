@@ -74,7 +74,7 @@ void HttpServerExchange::on_client_gone(std::function<void()> callback) {
 }
 
 void HttpServerExchange::post(std::function<void()> task) {
-  thread_->post([self = shared_from_this(), task = std::move(task)] { task(); });
+  thread_->post(std::move(task), shared_from_this());
 }
 
 void HttpServerExchange::post_after(double delay_s, std::function<void()> task) {
