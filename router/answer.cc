@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "base/log.h"
-#include "router/salt_file.h"
+#include "router/random_id.h"
 #include "router/session_key.h"
 
 namespace warmpath {
@@ -77,7 +77,7 @@ void Answer::launch() {
   }
   const size_t prompts = prepared_.prompts.size();
   AnswerHead head;
-  head.id = (wire_ == Wire::kChat ? "chatcmpl-" : "cmpl-") + bytes_to_hex(random_bytes(12));
+  head.id = random_id(wire_ == Wire::kChat ? "chatcmpl-" : "cmpl-");
   head.created = unix_now();
   head.model = prepared_.asked_model;
   head.fingerprint = prepared_.identity->system_fingerprint;
@@ -200,13 +200,7 @@ void Answer::client_gone() {
 
 void Answer::over(int status, std::string_view outcome) {
   over_ = true;
-  // Copied before the dispatches are let go.
-  Receipt receipt;
-  int attempts = 0;
-  if (!dispatches_.empty()) {
-    receipt = dispatches_.front()->receipt();
-    attempts = dispatches_.front()->attempts();
-  }
+  const std::shared_ptr<Dispatch> first = dispatches_.empty() ? nullptr : dispatches_.front();
   for (const auto& dispatch : dispatches_) dispatch->cancel();
   dispatches_.clear();
   if (in_progress_) {
@@ -214,9 +208,12 @@ void Answer::over(int status, std::string_view outcome) {
     services_.in_progress.fetch_sub(1);
     services_.metrics.requests_in_progress(-1);
   }
-  const std::string model = prepared_.model ? prepared_.model->name() : "";
+  static const std::string kNoModel;
+  const std::string& model = prepared_.model ? prepared_.model->name() : kNoModel;
   services_.metrics.request_done(model, wire_name(wire_), status, since_arrival_s());
-  if (!settings_->log.access) return;
+  if (!settings_->log.access || !log_enabled(LogLevel::kInfo)) return;
+  static const Receipt kNoReceipt;
+  const Receipt& receipt = first ? first->receipt() : kNoReceipt;
   log_info("request", {{"request", request_id_},
                        {"tenant", identity_.tenant->name},
                        {"wire", wire_name(wire_)},
@@ -226,7 +223,7 @@ void Answer::over(int status, std::string_view outcome) {
                        {"stream", prepared_.options.stream},
                        {"replica", receipt.replica},
                        {"policy", receipt.policy},
-                       {"attempts", attempts},
+                       {"attempts", first ? first->attempts() : 0},
                        {"prompt_tokens", receipt.prompt_tokens},
                        {"predicted_cached_tokens", receipt.predicted_tokens},
                        {"delivered_cached_tokens", choices_ ? choices_->cached_tokens() : 0},
@@ -280,7 +277,10 @@ void Answer::open_stream() {
 }
 
 HttpHeaders Answer::headers(std::string_view content_type) const {
-  HttpHeaders fields = {{"content-type", std::string(content_type)}, {"x-request-id", request_id_}};
+  HttpHeaders fields;
+  fields.reserve(10);
+  fields.emplace_back("content-type", content_type);
+  fields.emplace_back("x-request-id", request_id_);
   if (!dispatches_.empty() && !dispatches_.front()->receipt().replica.empty()) {
     const Dispatch& first = *dispatches_.front();
     fields.emplace_back("x-warmpath-replica", first.receipt().replica);

@@ -93,13 +93,17 @@ class Dispatch::Relay final : public GenerateListener, public std::enable_shared
 
 Dispatch::Dispatch(Services& services, std::shared_ptr<HttpExchange> exchange,
                    std::shared_ptr<DispatchListener> listener, DispatchJob job)
-    : services_(services), exchange_(std::move(exchange)), listener_(std::move(listener)), job_(std::move(job)) {
-  receipt_.request_id = job_.request_id;
-  receipt_.tenant = job_.tenant;
-  receipt_.model = job_.model->name();
-  receipt_.prompt = job_.prompt_number;
-  receipt_.prompt_tokens = static_cast<int64_t>(job_.request.prompt.size());
-  receipt_.at_s = unix_now_s();
+    : services_(services),
+      exchange_(std::move(exchange)),
+      listener_(std::move(listener)),
+      job_(std::move(job)),
+      receipt_(std::make_shared<Receipt>()) {
+  receipt_->request_id = job_.request_id;
+  receipt_->tenant = std::move(job_.tenant);
+  receipt_->model = job_.model->name();
+  receipt_->prompt = job_.prompt_number;
+  receipt_->prompt_tokens = static_cast<int64_t>(job_.request.prompt.size());
+  receipt_->at_s = unix_now_s();
 }
 
 double Dispatch::since_arrival_s() const {
@@ -120,7 +124,7 @@ void Dispatch::attempt() {
     return;
   }
   Route route = job_.model->route({.chain = job_.chain, .view = job_.view, .avoid = tried_});
-  describe_route(route, receipt_);
+  describe_route(route, *receipt_);
   if (route.replica) {
     send(std::move(route));
   } else {
@@ -130,7 +134,7 @@ void Dispatch::attempt() {
 
 void Dispatch::send(Route route) {
   ++attempts_;
-  receipt_.attempt = attempts_;
+  receipt_->attempt = attempts_;
   replica_ = route.replica;
   trust_ = route.candidates[route.decision.candidate].trust;
   tried_.push_back(replica_);
@@ -145,7 +149,7 @@ void Dispatch::send(Route route) {
     job_.request.deadline_s = std::max(static_cast<double>(job_.deadline_ns - services_.clock.now_ns()) * 1e-9, 0.001);
   }
   const LoadShare share{.sequences = job_.request.sampling.n,
-                        .uncached_tokens = receipt_.prompt_tokens - receipt_.predicted_tokens};
+                        .uncached_tokens = receipt_->prompt_tokens - receipt_->predicted_tokens};
   auto relay = std::make_shared<Relay>(shared_from_this(), exchange_, replica_, share, attempts_);
   call_ = replica_->upstream().generate(job_.request, std::move(relay));
 }
@@ -232,16 +236,16 @@ void Dispatch::on_relayed(int attempt, std::vector<GenerateUpdate> updates, cons
 void Dispatch::take_update(GenerateUpdate& update) {
   give_up_place();
   if (update.start) {
-    receipt_.delivered_tokens = update.start->cached_tokens();
-    receipt_.tail_tokens = update.start->tail_tokens;
-    receipt_.queue_s = update.start->queue_s;
-    receipt_.prefill_s = update.start->prefill_s;
-    receipt_.first_token_s = since_arrival_s();
+    receipt_->delivered_tokens = update.start->cached_tokens();
+    receipt_->tail_tokens = update.start->tail_tokens;
+    receipt_->queue_s = update.start->queue_s;
+    receipt_->prefill_s = update.start->prefill_s;
+    receipt_->first_token_s = since_arrival_s();
   }
-  for (const ChoiceFinish& finished : update.finished) receipt_.completion_tokens += finished.completion_tokens;
+  for (const ChoiceFinish& finished : update.finished) receipt_->completion_tokens += finished.completion_tokens;
   if (update.timings) {
-    job_.model->learn(replica_->index_id(), *update.timings, receipt_.delivered_tokens,
-                      receipt_.completion_tokens / job_.request.sampling.n);
+    job_.model->learn(replica_->index_id(), *update.timings, receipt_->delivered_tokens,
+                      receipt_->completion_tokens / job_.request.sampling.n);
   }
   listener_->on_update(job_.prompt_number, update);
 }
@@ -263,11 +267,12 @@ void Dispatch::on_failed(const Status& status) {
                           {"why", status.message()}});
     close_receipt(status);
     services_.metrics.failover(job_.model->name());
+    receipt_ = std::make_shared<Receipt>(*receipt_);
   }
-  receipt_.delivered_tokens = 0;
-  receipt_.tail_tokens = 0;
-  receipt_.completion_tokens = 0;
-  receipt_.first_token_s = 0;
+  receipt_->delivered_tokens = 0;
+  receipt_->tail_tokens = 0;
+  receipt_->completion_tokens = 0;
+  receipt_->first_token_s = 0;
   attempt();
 }
 
@@ -281,10 +286,10 @@ void Dispatch::finish(const Status& status) {
 }
 
 void Dispatch::close_receipt(const Status& status) {
-  receipt_.outcome = status_code_name(status.code());
-  receipt_.total_s = since_arrival_s();
-  if (status.ok()) receipt_.loss = explain_loss(receipt_, trust_);
-  services_.metrics.prompt_done(receipt_);
+  receipt_->outcome = status_code_name(status.code());
+  receipt_->total_s = since_arrival_s();
+  if (status.ok()) receipt_->loss = explain_loss(*receipt_, trust_);
+  services_.metrics.prompt_done(*receipt_);
   services_.receipts.add(receipt_);
 }
 

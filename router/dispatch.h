@@ -50,7 +50,7 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   void cancel();
 
   // The latest decision, for headers and the access log.
-  const Receipt& receipt() const { return receipt_; }
+  const Receipt& receipt() const { return *receipt_; }
   Trust trust() const { return trust_; }
   int attempts() const { return attempts_; }
 
@@ -74,7 +74,7 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   const std::shared_ptr<HttpExchange> exchange_;
   std::shared_ptr<DispatchListener> listener_;  // null once finished
   DispatchJob job_;
-  Receipt receipt_;
+  std::shared_ptr<Receipt> receipt_;  // of the attempt under way; not touched again once the ring has it
   Trust trust_ = Trust::kPredicted;
   int attempts_ = 0;
   std::shared_ptr<Replica> replica_;

@@ -10,6 +10,7 @@
 #include "router/answer.h"
 #include "router/browser_origin.h"
 #include "router/model_list.h"
+#include "router/random_id.h"
 #include "router/salt_file.h"
 
 namespace warmpath {
@@ -92,7 +93,7 @@ WireError unauthenticated(bool key_given) {
 
 std::string request_id_of(const HttpRequest& request) {
   const std::string_view given = request.header("x-request-id");
-  return is_request_id(given) ? std::string(given) : "req_" + bytes_to_hex(random_bytes(12));
+  return is_request_id(given) ? std::string(given) : random_id("req_");
 }
 
 void respond_error(HttpExchange& exchange, const WireError& error, HttpHeaders headers) {

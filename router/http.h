@@ -17,7 +17,8 @@
 
 namespace warmpath {
 
-using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+// Names are static text.
+using HttpHeaders = std::vector<std::pair<std::string_view, std::string>>;
 
 struct HttpRequest {
   std::string_view method;  // as sent: "POST"

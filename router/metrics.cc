@@ -6,6 +6,9 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <shared_mutex>
+#include <unordered_map>
+
 #include "router/fleet.h"
 
 namespace warmpath {
@@ -21,6 +24,43 @@ const Histogram::BucketBoundaries kSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025,
                                               1,     2.5,    5,     10,   25,    50,   100, 250};
 
 double count(int64_t number) { return static_cast<double>(number); }
+
+// What belongs to a set of label values, made when first asked for. Family::Add() builds and hashes a map of strings
+// each time, which a request cannot afford ten times. Thread safety: any thread.
+template <typename Series>
+class Known {
+ public:
+  template <typename Make>
+  Series& of(std::initializer_list<std::string_view> values, Make make) {
+    thread_local std::string key;
+    key.clear();
+    for (const std::string_view value : values) key.append(value).push_back('\0');
+    {
+      const std::shared_lock lock(mutex_);
+      if (const auto found = series_.find(key); found != series_.end()) return found->second;
+    }
+    const std::unique_lock lock(mutex_);
+    const auto found = series_.find(key);
+    return found != series_.end() ? found->second : series_.emplace(key, make()).first->second;
+  }
+
+ private:
+  std::shared_mutex mutex_;
+  std::unordered_map<std::string, Series> series_;
+};
+
+// What every prompt and answer of a model counts.
+struct ModelSeries {
+  Histogram* request_seconds;
+  Histogram* first_token_seconds;
+  Histogram* decide_seconds;
+  Counter* prompt_tokens;
+  Counter* predicted;
+  Counter* delivered;
+  Counter* tail;
+  Counter* best;
+  Counter* completion_tokens;
+};
 
 }  // namespace
 
@@ -86,6 +126,11 @@ struct Metrics::Parts {
   Counter& http_slow =
       counter("warmpath_http_slow_readers_total", "Clients cut off because they did not read.").Add({});
 
+  Known<ModelSeries> models;
+  Known<Counter*> requests_by;
+  Known<Counter*> routed_by;
+
+  ModelSeries& of_model(const std::string& name);
   void read(const Fleet& fleet);
   void read(const HttpCounters& http);
 };
@@ -93,27 +138,53 @@ struct Metrics::Parts {
 Metrics::Metrics() : parts_(std::make_unique<Parts>()) {}
 Metrics::~Metrics() = default;
 
-void Metrics::request_done(std::string_view model, std::string_view wire, int status, double seconds) {
-  const std::string name(model);
-  parts_->requests.Add({{"model", name}, {"wire", std::string(wire)}, {"status", std::to_string(status)}}).Increment();
-  parts_->request_seconds.Add({{"model", name}}, kSeconds).Observe(seconds);
+ModelSeries& Metrics::Parts::of_model(const std::string& name) {
+  return models.of({name}, [&]() -> ModelSeries {
+    const prometheus::Labels model = {{"model", name}};
+    return {.request_seconds = &request_seconds.Add(model, kSeconds),
+            .first_token_seconds = &first_token_seconds.Add(model, kSeconds),
+            .decide_seconds = &decide_seconds.Add(model, kSeconds),
+            .prompt_tokens = &prompt_tokens.Add(model),
+            .predicted = &predicted.Add(model),
+            .delivered = &delivered.Add(model),
+            .tail = &tail.Add(model),
+            .best = &best.Add(model),
+            .completion_tokens = &completion_tokens.Add(model)};
+  });
+}
+
+void Metrics::request_done(const std::string& model, std::string_view wire, int status, double seconds) {
+  const std::string code = std::to_string(status);
+  parts_->requests_by
+      .of({model, wire, code},
+          [&] {
+            return &parts_->requests.Add({{"model", model}, {"wire", std::string(wire)}, {"status", code}});
+          })
+      ->Increment();
+  parts_->of_model(model).request_seconds->Observe(seconds);
 }
 
 void Metrics::prompt_done(const Receipt& receipt) {
-  const prometheus::Labels model = {{"model", receipt.model}};
   if (!receipt.replica.empty()) {
-    parts_->routed.Add({{"model", receipt.model}, {"replica", receipt.replica}, {"outcome", receipt.outcome}})
-        .Increment();
+    const std::string& replica = receipt.replica;
+    parts_->routed_by
+        .of({receipt.model, replica, receipt.outcome},
+            [&] {
+              return &parts_->routed.Add(
+                  {{"model", receipt.model}, {"replica", replica}, {"outcome", std::string(receipt.outcome)}});
+            })
+        ->Increment();
   }
-  parts_->decide_seconds.Add(model, kSeconds).Observe(receipt.decide_s);
+  const ModelSeries& model = parts_->of_model(receipt.model);
+  model.decide_seconds->Observe(receipt.decide_s);
   if (receipt.outcome != "ok") return;
-  parts_->first_token_seconds.Add(model, kSeconds).Observe(receipt.first_token_s);
-  parts_->prompt_tokens.Add(model).Increment(count(receipt.prompt_tokens));
-  parts_->predicted.Add(model).Increment(count(receipt.predicted_tokens));
-  parts_->delivered.Add(model).Increment(count(receipt.delivered_tokens));
-  parts_->tail.Add(model).Increment(count(receipt.tail_tokens));
-  parts_->best.Add(model).Increment(count(receipt.best_tokens));
-  parts_->completion_tokens.Add(model).Increment(count(receipt.completion_tokens));
+  model.first_token_seconds->Observe(receipt.first_token_s);
+  model.prompt_tokens->Increment(count(receipt.prompt_tokens));
+  model.predicted->Increment(count(receipt.predicted_tokens));
+  model.delivered->Increment(count(receipt.delivered_tokens));
+  model.tail->Increment(count(receipt.tail_tokens));
+  model.best->Increment(count(receipt.best_tokens));
+  model.completion_tokens->Increment(count(receipt.completion_tokens));
   if (receipt.best_tokens > receipt.delivered_tokens) {
     parts_->lost.Add({{"model", receipt.model}, {"reason", std::string(loss_reason_name(receipt.loss))}})
         .Increment(count(receipt.best_tokens - receipt.delivered_tokens));

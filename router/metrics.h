@@ -23,7 +23,7 @@ class Metrics {
   Metrics();
   ~Metrics();
 
-  void request_done(std::string_view model, std::string_view wire, int status, double seconds);
+  void request_done(const std::string& model, std::string_view wire, int status, double seconds);
   void prompt_done(const Receipt& receipt);
   void failover(std::string_view model);
   void client_gone(std::string_view model);

@@ -60,6 +60,7 @@ Result<std::shared_ptr<const ModelIdentity>> make_identity(const ReplicaDescript
   options.cache_bytes = cache_bytes / 2;
   options.message_cache_bytes = cache_bytes / 2;
   identity->encoder = std::make_shared<PromptEncoder>(pipeline->tokenizer, pipeline->chat_template, options);
+  identity->bases = std::make_shared<BaseFinder>();
   identity->system_fingerprint = "fp_" + to_hex(description.fingerprint).substr(0, 16);
   return std::shared_ptr<const ModelIdentity>(std::move(identity));
 }

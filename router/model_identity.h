@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "proto/describe.h"
+#include "router/base_finder.h"
 #include "text/prompt_encoder.h"
 
 namespace warmpath {
@@ -15,6 +16,7 @@ struct ModelIdentity {
   ReplicaDescription description;  // of the replica it came from; the others' limits may differ
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<PromptEncoder> encoder;
+  std::shared_ptr<BaseFinder> bases;
   std::string system_fingerprint;  // "fp_" and the first half of the KV fingerprint
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "base/block_chain.h"
 #include "router/wire/chat.h"
@@ -35,29 +34,6 @@ bool find_model(const Fleet& fleet, PreparedRequest& prepared, WireError& error)
   return true;
 }
 
-// How many leading tokens are the base: system prompt and tools, up to the first user message's own text. Found by
-// rendering the conversation once more without what follows; the encoder remembers that text, so it costs microseconds.
-// 0 when the template cannot render so little.
-int64_t count_base_tokens(PromptEncoder& encoder, const Conversation& whole, std::span<const TokenId> tokens) {
-  if (tokens.size() < 2 * kBlockTokens) return 0;  // no block lies before or behind it
-  Conversation base;
-  base.tools = whole.tools;
-  base.kwargs = whole.kwargs;
-  base.add_generation_prompt = false;
-  for (const Value& message : whole.messages.as_list().items) {
-    const Value* role = message.find("role");
-    if (role != nullptr && role->is_string() && role->as_text() == std::string_view("user")) {
-      base.add_message("user", "");
-      break;
-    }
-    base.add_message(message);
-  }
-  const Result<EncodedPrompt> encoded = encoder.encode_conversation(base);
-  if (!encoded.ok()) return 0;
-  const auto [end, other] = std::mismatch(tokens.begin(), tokens.end(), encoded->tokens.begin(), encoded->tokens.end());
-  return end - tokens.begin();
-}
-
 bool encode_chat(std::string_view body, PreparedRequest& prepared, const Fleet& fleet, WireError& error) {
   ChatRequest request;
   if (!parse_chat(body, request, error)) return false;
@@ -79,7 +55,7 @@ bool encode_chat(std::string_view body, PreparedRequest& prepared, const Fleet& 
   prepared.default_tools = encoded->default_tools;
   PreparedPrompt& prompt = prepared.prompts.emplace_back();
   prompt.tokens = std::move(encoded->tokens);
-  prompt.base_tokens = count_base_tokens(encoder, conversation, prompt.tokens);
+  prompt.base_tokens = prepared.identity->bases->count(encoder, request, conversation, prompt.tokens);
   return true;
 }
 

@@ -40,6 +40,23 @@ TEST_F(PreparedRequestTest, TheBaseIsWhatComesBeforeTheUser) {
   EXPECT_NE(prompt.chain.at(base), two.prompts[0].chain.at(base));
 }
 
+TEST_F(PreparedRequestTest, ARememberedBaseIsNobodyElses) {
+  start();
+  const std::string user(100, 'a');
+  const auto base_of = [&](const std::string& body) { return prepared(Wire::kChat, body).prompts.at(0).base_tokens; };
+  const std::string plain = conversation(std::string(200, 's'), user);
+  const std::string with_tools =
+      plain.substr(0, plain.size() - 1) + R"(,"tools":[{"type":"function","function":{"name":"look"}}]})";
+  const int64_t base = base_of(plain);
+  EXPECT_EQ(base_of(conversation(std::string(150, 's'), user)), base - 50);
+  EXPECT_GT(base_of(with_tools), base + 10);
+  EXPECT_EQ(base_of(plain), base);
+  EXPECT_GT(base_of(with_tools), base + 10);
+  // Without a user message all of it is the base.
+  const auto only = prepared(Wire::kChat, R"({"messages":[{"role":"system","content":")" + user + "\"}]}");
+  EXPECT_GE(only.prompts[0].base_tokens, 100);
+}
+
 TEST_F(PreparedRequestTest, IdentitiesAreThoseTheEngineWouldCompute) {
   start();
   const auto request = prepared(Wire::kCompletions, R"({"prompt":")" + std::string(100, 'x') + "\"}", "salt");

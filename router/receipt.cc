@@ -85,8 +85,7 @@ std::string_view loss_reason_name(LossReason reason) {
 }
 
 size_t Receipt::bytes() const {
-  size_t total = sizeof(Receipt) + request_id.size() + tenant.size() + model.size() + replica.size() + policy.size() +
-                 reason.size() + outcome.size();
+  size_t total = sizeof(Receipt) + request_id.size() + tenant.size() + model.size() + replica.size();
   for (const ReceiptCandidate& candidate : candidates) total += sizeof candidate + candidate.replica.size();
   return total;
 }

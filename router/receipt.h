@@ -41,11 +41,11 @@ struct Receipt {
   double at_s = 0;  // seconds since 1970
   std::string tenant;
   std::string model;
-  std::string replica;  // empty: nobody took it
-  std::string policy;
-  std::string reason;  // the policy's one word
-  int attempt = 1;     // 2 and up: after a failover
-  int prompt = 0;      // index of the prompt within the request
+  std::string replica;      // empty: nobody took it
+  std::string_view policy;  // static text, as all views here
+  std::string_view reason;  // the policy's one word
+  int attempt = 1;          // 2 and up: after a failover
+  int prompt = 0;           // index of the prompt within the request
   std::vector<ReceiptCandidate> candidates;
   int64_t prompt_tokens = 0;
   int64_t predicted_tokens = 0;
@@ -54,7 +54,7 @@ struct Receipt {
   int64_t best_tokens = 0;
   LossReason loss = LossReason::kNone;
   int64_t completion_tokens = 0;
-  std::string outcome;  // "ok", or a status code's name
+  std::string_view outcome;  // "ok", or a status code's name
   double decide_s = 0;
   double queue_s = 0;        // at the replica
   double prefill_s = 0;      // at the replica

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,7 +24,8 @@ class ReceiptRing {
  public:
   explicit ReceiptRing(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  void add(Receipt receipt);
+  // Nobody may change it any more.
+  void add(std::shared_ptr<const Receipt> receipt);
   // {"receipts":[...]}, newest first.
   std::string json(const ReceiptFilter& filter) const;
   size_t bytes() const;
@@ -32,7 +34,7 @@ class ReceiptRing {
   mutable std::mutex mutex_;
   const size_t max_bytes_;
   size_t bytes_ = 0;
-  std::deque<Receipt> receipts_;
+  std::deque<std::shared_ptr<const Receipt>> receipts_;
 };
 
 }  // namespace warmpath
