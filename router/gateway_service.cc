@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "router/grpc_upstream.h"
+#include "router/heap_settings.h"
 #include "router/http_server.h"
 
 namespace warmpath {
@@ -55,6 +56,7 @@ GatewayService::GatewayService() : parts_(std::make_unique<Parts>()) {}
 GatewayService::~GatewayService() { stop(); }
 
 Result<std::unique_ptr<GatewayService>> GatewayService::start(const GatewayConfig& config) {
+  use_roomy_heaps();
   std::unique_ptr<GatewayService> service(new GatewayService);
   WARMPATH_RETURN_IF_ERROR(service->open(config));
   return service;

@@ -199,7 +199,7 @@ class GrpcUpstreamTest : public testing::Test {
     folder_ = mkdtemp(pattern);
     engine_.on_submit = [](GenerateRequest, std::shared_ptr<RequestSink> sink) -> Status {
       GenerateUpdate first = tokens_update({10});
-      first.start = StartInfo{16, 0, 0, 0.5, 0.25};
+      first.start = StartInfo{.cached_device_tokens = 16, .queue_s = 0.5, .prefill_s = 0.25};
       sink->on_update(std::move(first));
       sink->on_update(tokens_update({11, 12}));
       sink->on_update(last_update());
