@@ -38,6 +38,18 @@ const SequenceRows& sequence_of(const SequenceRows* sequences, int32_t count, in
   return after[-1];
 }
 
+// y (+)= the products of two neighbouring rows, a row's two digits, + bias.
+void add_digits(const PanelProduct& pairs, const float* bias, bool accumulate, float* y, int64_t y_stride) {
+  for (int32_t row = 0; 2 * row < pairs.rows; ++row, y += y_stride) {
+    const float* high = pairs.y + 2 * row * pairs.y_stride;
+    const float* low = high + pairs.y_stride;
+    for (int32_t k = 0; k < pairs.valid; ++k) {
+      const float both = high[k] + low[k] + (bias == nullptr ? 0.0f : bias[k]);
+      y[k] = accumulate ? y[k] + both : both;
+    }
+  }
+}
+
 }  // namespace
 
 CpuOps::CpuOps(Isa isa, ThreadPool& pool)
@@ -245,15 +257,7 @@ void CpuOps::linear(const LinearArgs& args) {
       product.y_stride = kPairPanels * PackedMatrix::kPanelRows;
       product.y = scratch_->thread(thread).digits.reserve(static_cast<size_t>(kTaskRows * product.y_stride));
       product_of(product);
-      for (int32_t row = 0; row < task_rows; ++row) {
-        const float* high = product.y + 2 * row * product.y_stride;
-        const float* low = high + product.y_stride;
-        float* to = y + row * args.y_stride;
-        for (int32_t k = 0; k < product.valid; ++k) {
-          const float both = high[k] + low[k] + (bias == nullptr ? 0.0f : bias[k]);
-          to[k] = args.accumulate ? to[k] + both : both;
-        }
-      }
+      add_digits(product, bias, args.accumulate, y, args.y_stride);
     }
   });
 }

@@ -241,7 +241,8 @@ void product_q8(const PanelProduct& product) {
   for (int32_t panel = 0; panel < product.panels; ++panel) {
     int32_t row = 0;
     for (; row + 3 <= product.rows; row += 3) q8_tile<3>(product, panel, row);
-    for (; row < product.rows; ++row) q8_tile<1>(product, panel, row);
+    if (row + 2 <= product.rows) q8_tile<2>(product, panel, row), row += 2;
+    if (row < product.rows) q8_tile<1>(product, panel, row);
   }
 }
 
