@@ -16,6 +16,15 @@ endif()
 
 include_directories(${CMAKE_SOURCE_DIR})
 
+# Every file is instrumented, so that libFuzzer sees the branches of the rooms and not only of the entry point.
+if(WARMPATH_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "WARMPATH_FUZZ needs clang++ (cmake --preset fuzz); this is ${CMAKE_CXX_COMPILER}")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
 if(WARMPATH_SANITIZE)
   add_compile_options(-fsanitize=${WARMPATH_SANITIZE} -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=${WARMPATH_SANITIZE})

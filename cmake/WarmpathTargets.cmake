@@ -1,9 +1,9 @@
 # The project's kinds of target. Our own code is held to warnings-as-errors here; generated code is not.
 
 function(_warmpath_own_code target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow=local -Werror)
-  # g++ 12 reports impossible overflows inside its own standard library at -O2.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow=local -Werror)
+    # g++ 12 reports impossible overflows inside its own standard library at -O2.
     target_compile_options(${target} PRIVATE -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds
       -Wno-restrict -Wno-maybe-uninitialized -Wno-dangling-reference)
   endif()
@@ -63,15 +63,14 @@ function(warmpath_bench name)
   _warmpath_own_code(${name})
 endfunction()
 
-# warmpath_fuzz(NAME SOURCES name_fuzz.cc ... DEPS ...): a libFuzzer target, built only with -DWARMPATH_FUZZ=ON and clang++.
+# warmpath_fuzz(NAME SOURCES name_fuzz.cc ... DEPS ...): a libFuzzer target, built only with the preset `fuzz` (clang++).
 # With WARMPATH_TESTS the same entry point also runs over its checked-in corpus (tests/corpus/NAME) as a core test.
 function(warmpath_fuzz name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   if(WARMPATH_FUZZ)
     add_executable(${name} ${ARG_SOURCES})
     target_link_libraries(${name} PRIVATE ${ARG_DEPS})
-    target_compile_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined -g1)
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   elseif(WARMPATH_TESTS)
     add_executable(${name}_corpus ${ARG_SOURCES} ${CMAKE_SOURCE_DIR}/tests/fuzz_corpus_main.cc)
     target_link_libraries(${name}_corpus PRIVATE ${ARG_DEPS})

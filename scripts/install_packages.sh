@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that warmpath needs; does nothing, quickly, when they are there.
 #
-# usage: scripts/install_packages.sh [run|test|bench]...     default: run
+# usage: scripts/install_packages.sh [run|test|bench|fuzz]...     default: run
 #   run    what building and running takes
 #   test   also what the tests take (GoogleTest, Node.js, Python venv)
 #   bench  also what the benches compare with (nginx, valgrind)
+#   fuzz   also clang with libFuzzer (docs/fuzzing.md)
 # Knows Debian 12 (bookworm) and 13 (trixie). Needs root, or a user with sudo.
 set -euo pipefail
 
@@ -15,8 +16,8 @@ die() { echo "install_packages: $*" >&2; exit 1; }
 # shellcheck disable=SC1091
 . /etc/os-release
 case "${VERSION_CODENAME:-}" in
-  bookworm) boost=1.81 ;;
-  trixie) boost=1.83 ;;
+  bookworm) boost=1.81 clang=14 ;;
+  trixie) boost=1.83 clang=19 ;;
   *) die "this is ${PRETTY_NAME:-an unknown system}; only Debian 12 (bookworm) and 13 (trixie) are known. Install the packages listed in this script by hand, then use cmake --preset release" ;;
 esac
 
@@ -32,7 +33,8 @@ for set in "${@:-run}"; do
     run) ;;
     test) packages+=(libgtest-dev libgmock-dev python3-venv nodejs npm) ;;
     bench) packages+=(nginx-light valgrind python3-venv) ;;
-    *) die "unknown set '$set'; the sets are run, test and bench" ;;
+    fuzz) packages+=(clang "libclang-rt-$clang-dev") ;;
+    *) die "unknown set '$set'; the sets are run, test, bench and fuzz" ;;
   esac
 done
 
