@@ -14,12 +14,17 @@ std::optional<std::string> read_environment(const std::string& name) {
 }
 
 void parse_config_into(const StructSpec& spec, std::string_view text, const EnvironmentLookup& environment,
-                       void* object, std::vector<ConfigError>& errors) {
+                       void* object, std::vector<ConfigError>& errors,
+                       const std::function<void(CheckContext&)>& check) {
   YamlNode root;
   if (!parse_yaml(text, root, errors)) return;
   root.mark = {1, 1};  // what is missing at the top is missing from the file
   ParseContext context(errors, environment);
   parse_struct(spec, root, context, object);
+  if (check) {
+    CheckContext at(context, root);
+    check(at);
+  }
   std::stable_sort(errors.begin(), errors.end(), [](const ConfigError& left, const ConfigError& right) {
     return std::pair(left.line, left.column) < std::pair(right.line, right.column);
   });

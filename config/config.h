@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,9 +33,10 @@ struct ConfigResult {
 
 std::optional<std::string> read_environment(const std::string& name);
 
-// The untemplated part: text → tree → object.
+// The untemplated part: text → tree → object. `check`, if any, then reports what else is wrong about the object.
 void parse_config_into(const StructSpec& spec, std::string_view text, const EnvironmentLookup& environment,
-                       void* object, std::vector<ConfigError>& errors);
+                       void* object, std::vector<ConfigError>& errors,
+                       const std::function<void(CheckContext&)>& check = nullptr);
 // The file's bytes (at most kMaxYamlBytes), or why not.
 Result<std::string> read_config_file(const std::string& path);
 

@@ -225,6 +225,14 @@ class StructSchema {
     return *this;
   }
 
+  // Runs whatever was found wrong; context.is_clean() tells where.
+  StructSchema& check_always(std::function<void(const T&, CheckContext&)> check) {
+    spec_->always_checks.push_back([check = std::move(check)](const void* object, CheckContext& context) {
+      check(*static_cast<const T*>(object), context);
+    });
+    return *this;
+  }
+
   // Of `keys`, exactly one must be written.
   StructSchema& exactly_one_of(std::vector<std::string> keys) {
     for (const std::string& key : keys) {

@@ -1,6 +1,7 @@
 #include "config/schema_node.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "config/nearest_word.h"
 
@@ -28,7 +29,9 @@ const VariantSpec* pick_variant(const StructSpec& spec, const YamlNode& node, co
   return tag->is_scalar() ? spec.find_variant(tag->text) : nullptr;
 }
 
-void report_unknown_key(const StructSpec& spec, const VariantSpec* variant, const YamlKey& key, ParseContext& context) {
+// Returns the known key that was probably meant; "" when none is near.
+std::string report_unknown_key(const StructSpec& spec, const VariantSpec* variant, const YamlKey& key,
+                               ParseContext& context) {
   std::vector<std::string> known;
   for (const FieldSpec& field : spec.fields) known.push_back(field.key);
   if (variant != nullptr && variant->fields) {
@@ -39,10 +42,12 @@ void report_unknown_key(const StructSpec& spec, const VariantSpec* variant, cons
       context.error_at(shown_key(key.text), key.mark,
                        "belongs to " + spec.tag + ": " + other.word + ", not to " +
                            (variant != nullptr ? variant->word : "what is named here"));
-      return;
+      return "";
     }
   }
   context.error_at(shown_key(key.text), key.mark, "unknown key" + suggest_word(key.text, known));
+  const std::string* meant = nearest_word(key.text, known);
+  return meant != nullptr ? *meant : "";
 }
 
 void parse_field(const FieldSpec& field, const YamlNode& value, ParseContext& context, void* object) {
@@ -50,9 +55,12 @@ void parse_field(const FieldSpec& field, const YamlNode& value, ParseContext& co
   field.parse(value, context, object);
 }
 
-void report_missing(const StructSpec& spec, const YamlNode& node, ParseContext& context) {
+// Fields in `misspelt` were reported already.
+void report_missing(const StructSpec& spec, const YamlNode& node, const std::vector<std::string>& misspelt,
+                    ParseContext& context) {
   for (const FieldSpec& field : spec.fields) {
-    if (field.options.required && node.find(field.key) == nullptr) {
+    const bool known = std::find(misspelt.begin(), misspelt.end(), field.key) != misspelt.end();
+    if (field.options.required && !known && node.find(field.key) == nullptr) {
       context.error_at(field.key, node.mark, "is required but missing (" + field.type + ")");
     }
   }
@@ -90,6 +98,50 @@ void CheckContext::error(std::string_view key, std::string message) {
   context_.error_at(key, written != nullptr ? written->mark : node_.mark, std::move(message));
 }
 
+namespace {
+
+// Takes the first step off a path: "models[1].name" → "models", then "1" (an item), then "name".
+std::string_view take_step(std::string_view& path, bool& is_item) {
+  is_item = path.starts_with('[');
+  if (is_item || path.starts_with('.')) path.remove_prefix(1);
+  const size_t end = std::min(path.find_first_of(is_item ? "]" : ".["), path.size());
+  const std::string_view step = path.substr(0, end);
+  path.remove_prefix(std::min(end + (is_item ? 1 : 0), path.size()));
+  return step;
+}
+
+bool is_inside(std::string_view path, std::string_view outer) {
+  return path.starts_with(outer) &&
+         (path.size() == outer.size() || path[outer.size()] == '.' || path[outer.size()] == '[');
+}
+
+}  // namespace
+
+void CheckContext::error_at(std::string_view path, std::string message) {
+  const YamlNode* node = &node_;
+  for (std::string_view rest = path; !rest.empty();) {
+    bool is_item = false;
+    const std::string_view step = take_step(rest, is_item);
+    const YamlNode* next = nullptr;
+    if (!is_item) {
+      next = node->find(step);
+    } else if (size_t item = 0; node->is_sequence()) {
+      std::from_chars(step.data(), step.data() + step.size(), item);
+      if (item < node->values.size()) next = &node->values[item];
+    }
+    if (next == nullptr) break;
+    node = next;
+  }
+  context_.error_at(path, node->mark, std::move(message));
+}
+
+bool CheckContext::is_clean(std::string_view path) const {
+  const std::string here = join_path(context_.path(), path);
+  return std::none_of(context_.errors().begin(), context_.errors().end(), [&](const ConfigError& error) {
+    return is_inside(error.path, here) || (error.path != context_.path() && is_inside(here, error.path));
+  });
+}
+
 const FieldSpec* StructSpec::find(std::string_view key) const {
   const auto found = std::find_if(fields.begin(), fields.end(), [&](const FieldSpec& f) { return f.key == key; });
   return found == fields.end() ? nullptr : &*found;
@@ -123,6 +175,7 @@ void parse_struct(const StructSpec& spec, const YamlNode& node, ParseContext& co
     return;
   }
   const VariantSpec* variant = pick_variant(spec, node, object);
+  std::vector<std::string> misspelt;
   for (size_t n = 0; n < node.keys.size() && !context.full(); ++n) {
     const YamlKey& key = node.keys[n];
     if (const FieldSpec* field = spec.find(key.text)) {
@@ -131,13 +184,14 @@ void parse_struct(const StructSpec& spec, const YamlNode& node, ParseContext& co
                    variant != nullptr && variant->fields ? variant->fields->find(key.text) : nullptr) {
       parse_field(*own, node.values[n], context, variant->open(object));
     } else {
-      report_unknown_key(spec, variant, key, context);
+      misspelt.push_back(report_unknown_key(spec, variant, key, context));
     }
   }
-  report_missing(spec, node, context);
-  if (variant != nullptr && variant->fields) report_missing(*variant->fields, node, context);
-  if (context.error_count() != errors_before) return;  // a check would only repeat what is already said
+  report_missing(spec, node, misspelt, context);
+  if (variant != nullptr && variant->fields) report_missing(*variant->fields, node, misspelt, context);
   CheckContext check_context(context, node);
+  for (const auto& check : spec.always_checks) check(object, check_context);
+  if (context.error_count() != errors_before) return;  // a check would only repeat what is already said
   for (const auto& check : spec.checks) check(object, check_context);
   if (variant != nullptr && variant->fields) {
     for (const auto& check : variant->fields->checks) check(variant->peek(object), check_context);

@@ -46,6 +46,8 @@ class ParseContext {
   // The same, about `key` inside the current value.
   void error_at(std::string_view key, YamlMark mark, std::string message);
   size_t error_count() const { return errors_.size(); }
+  const std::vector<ConfigError>& errors() const { return errors_; }
+  const std::string& path() const { return path_; }
   bool full() const { return errors_.size() > kMaxErrors; }
   const EnvironmentLookup& environment() const { return environment_; }
 
@@ -100,6 +102,12 @@ class CheckContext {
   void error(std::string_view key, std::string message);
   bool has(std::string_view key) const { return node_.find(key) != nullptr; }
 
+  // The same for what `path` leads to from here ("models[1].aliases[0]"): its place, or that of the innermost thing on
+  // the way that is written.
+  void error_at(std::string_view path, std::string message);
+  // True while nothing was found wrong at `path`, inside it, or around it within this struct.
+  bool is_clean(std::string_view path) const;
+
  private:
   ParseContext& context_;
   const YamlNode& node_;
@@ -121,7 +129,9 @@ struct StructSpec {
   std::string tag;        // the field whose word picks one of `variants`
   std::vector<VariantSpec> variants;
   std::function<std::string(const void* object)> tag_of;
-  std::vector<std::function<void(const void* object, CheckContext&)>> checks;
+  using Check = std::function<void(const void* object, CheckContext&)>;
+  std::vector<Check> checks;         // once all fields were read without an error
+  std::vector<Check> always_checks;  // whatever was found wrong
 
   const FieldSpec* find(std::string_view key) const;
   const VariantSpec* find_variant(std::string_view word) const;

@@ -1,15 +1,10 @@
 #include "router/config.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <map>
 
-#include "base/log.h"
-#include "router/auth.h"
+#include "router/config_checks.h"
 
 namespace warmpath {
 
@@ -22,7 +17,12 @@ M GatewayLimits::*of_http(M HttpLimits::*member) {
 
 StructSchema<AdminConfig> admin_schema() {
   StructSchema<AdminConfig> schema("The listener for operators: /metrics and /receipts. Written as its address alone.");
-  schema.field("listen", &AdminConfig::listen, {.doc = "HOST:PORT; empty switches it off."}).shorthand("listen");
+  schema.field("listen", &AdminConfig::listen, {.doc = "HOST:PORT; empty switches it off."})
+      .field("hosts", &AdminConfig::hosts,
+             {.doc = "Names under which this listener is reached, besides `localhost` and IP addresses, which always "
+                     "are allowed. Other names in a request's Host header are refused, because a web page can make "
+                     "its own name point here."})
+      .shorthand("listen");
   return schema;
 }
 
@@ -74,8 +74,10 @@ StructSchema<GatewayLimits> limits_schema() {
               .unit = "bytes"})
       .field("max_head_bytes", of_http(&HttpLimits::max_head_bytes),
              {.doc = "Request line and header fields together.", .min = 1024, .unit = "bytes"})
-      .field("max_connections", of_http(&HttpLimits::max_connections),
-             {.doc = "Open connections per listener.", .min = 1})
+      .field(
+          "max_connections", of_http(&HttpLimits::max_connections),
+          {.doc = "Open connections per listener. Over it idle ones are closed to make room; if there are none: 503.",
+           .min = 1})
       .field("max_unsent_bytes", of_http(&HttpLimits::max_unsent_bytes),
              {.doc = "Stream bytes queued for a client that does not read, before it is cut off.",
               .min = 1024,
@@ -145,42 +147,6 @@ StructSchema<ModelConfig> model_schema() {
   return schema;
 }
 
-Status check_address(std::string_view field, const std::string& text) {
-  const Result<SocketAddress> address = parse_socket_address(text);
-  if (address.ok()) return {};
-  return invalid_argument(fmt::format("{}: {}", field, address.status().message()));
-}
-
-Status check_names(const GatewayConfig& config) {
-  std::map<std::string, std::string> owner;
-  for (const ModelConfig& model : config.models) {
-    std::vector<std::string> names = model.aliases;
-    names.push_back(model.name);
-    for (const std::string& name : names) {
-      if (name.empty()) return invalid_argument(fmt::format("models[{}]: a name or alias is empty", model.name));
-      const auto [found, fresh] = owner.emplace(name, model.name);
-      if (!fresh) {
-        return invalid_argument(
-            fmt::format("models[{}]: the name \"{}\" already belongs to {}", model.name, name, found->second));
-      }
-    }
-  }
-  if (!config.default_model.empty() && !owner.contains(config.default_model)) {
-    return invalid_argument(fmt::format("default_model: no model is called \"{}\"", config.default_model));
-  }
-  return {};
-}
-
-Status check_exposure(std::string_view field, const std::string& text, const AuthConfig& auth) {
-  const Result<SocketAddress> address = parse_socket_address(text);
-  if (!address.ok() || is_loopback(*address) || !auth.keys.empty()) return {};
-  if (auth.insecure_no_auth) return {};
-  return invalid_argument(
-      fmt::format("{}: {} can be reached from other machines and there are no keys. Set auth.keys (`warmpath keys add "
-                  "NAME` makes one), listen on 127.0.0.1, or set auth.insecure_no_auth (--insecure-no-auth)",
-                  field, text));
-}
-
 }  // namespace
 
 const StructSchema<GatewayConfig>& gateway_schema() {
@@ -198,9 +164,8 @@ const StructSchema<GatewayConfig>& gateway_schema() {
         .section("index", &GatewayConfig::index, index_schema())
         .list("models", &GatewayConfig::models, model_schema(),
               {.doc = "What is served.", .required = true, .min_items = 1, .max_items = 256, .item_key = "name"});
-    schema.check([](const GatewayConfig& config, CheckContext& context) {
-      const Status status = check_gateway_config(config);
-      if (!status.ok()) context.error("", status.message());
+    schema.check_always([](const GatewayConfig& config, CheckContext& context) {
+      report_config_problems(find_config_problems(config), context);
     });
     return schema;
   }();
@@ -231,55 +196,6 @@ bool is_loopback(const SocketAddress& address) {
   const bool is_127 =
       address.host.starts_with("127.") && address.host.find_first_not_of("0123456789.") == std::string::npos;
   return is_127 || address.host == "::1" || address.host == "localhost";
-}
-
-// "unix:/PATH", or HOST:PORT with a port to connect to.
-Status check_endpoint(const ModelConfig& model, const EndpointConfig& endpoint) {
-  constexpr std::string_view kUnix = "unix:";
-  bool fine = false;
-  if (endpoint.address.starts_with(kUnix)) {
-    fine = endpoint.address.size() > kUnix.size() + 1 && endpoint.address[kUnix.size()] == '/';
-  } else {
-    const Result<SocketAddress> address = parse_socket_address(endpoint.address);
-    fine = address.ok() && address->port != 0 && address->host.find('/') == std::string::npos;
-  }
-  if (fine) return {};
-  return invalid_argument(
-      fmt::format("models[{}].endpoints: \"{}\" is no address of a replica; write unix:/PATH or HOST:PORT", model.name,
-                  endpoint.address));
-}
-
-Status check_gateway_config(const GatewayConfig& config) {
-  WARMPATH_RETURN_IF_ERROR(check_address("listen", config.listen));
-  if (!config.admin.listen.empty()) WARMPATH_RETURN_IF_ERROR(check_address("admin", config.admin.listen));
-  WARMPATH_RETURN_IF_ERROR(check_exposure("listen", config.listen, config.auth));
-  if (!config.admin.listen.empty()) {
-    WARMPATH_RETURN_IF_ERROR(check_exposure("admin", config.admin.listen, config.auth));
-  }
-  const Result<SocketAddress> main = parse_socket_address(config.listen),
-                              admin = parse_socket_address(config.admin.listen);
-  if (main.ok() && admin.ok() && main->port != 0 && main->port == admin->port && main->host == admin->host) {
-    return invalid_argument(
-        fmt::format("admin: {} is the address of listen too; each needs its own port", config.listen));
-  }
-  return check_names(config);
-}
-
-Status check_gateway_references(const GatewayConfig& config) {
-  const auto readable = [](const std::string& field, const std::string& path) {
-    if (path.empty() || access(path.c_str(), R_OK) == 0) return Status();
-    return not_found(fmt::format("{}: cannot read {}: {}", field, path, std::strerror(errno)));
-  };
-  if (!config.auth.keys.empty()) WARMPATH_RETURN_IF_ERROR(check_key_file(config.auth.keys));
-  for (const ModelConfig& model : config.models) {
-    WARMPATH_RETURN_IF_ERROR(readable(fmt::format("models[{}].tokenizer", model.name), model.tokenizer));
-    for (const EndpointConfig& endpoint : model.endpoints) {
-      WARMPATH_RETURN_IF_ERROR(check_endpoint(model, endpoint));
-      WARMPATH_RETURN_IF_ERROR(readable(
-          fmt::format("models[{}].endpoints[{}].token_file", model.name, endpoint.address), endpoint.token_file));
-    }
-  }
-  return {};
 }
 
 }  // namespace warmpath

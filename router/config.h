@@ -16,6 +16,7 @@ namespace warmpath {
 
 struct AdminConfig {
   std::string listen = "127.0.0.1:9090";  // empty: no admin listener
+  std::vector<std::string> hosts;         // names it is reached by, besides addresses and localhost
 };
 
 struct AuthConfig {
@@ -85,10 +86,5 @@ struct SocketAddress {
 Result<SocketAddress> parse_socket_address(std::string_view text);
 // 127.0.0.0/8, ::1, and "localhost".
 bool is_loopback(const SocketAddress& address);
-
-// What one field alone cannot tell: addresses, names that collide, listening to strangers without keys.
-Status check_gateway_config(const GatewayConfig& config);
-// Whether what the configuration points at can be there: addresses of replicas; files of keys, tokens and tokenizers.
-Status check_gateway_references(const GatewayConfig& config);
 
 }  // namespace warmpath

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "router/config_checks.h"
+
 namespace warmpath {
 namespace {
 
@@ -61,6 +63,48 @@ TEST(GatewayConfigFile, MistakesAreExplained) {
   EXPECT_FALSE(parse("models: []\n").ok());
   EXPECT_TRUE(parse("listen: 0.0.0.0:80\nauth: {insecure_no_auth: true}\n" + models).ok());
   EXPECT_TRUE(parse("listen: 0.0.0.0:80\nauth: {keys: /etc/keys}\n" + models).ok());
+}
+
+TEST(GatewayConfigFile, EverythingThatIsWrongIsToldAtOnceAndAtItsPlace) {
+  const std::string text =
+      "listen: 0.0.0.0:80\n"
+      "admin: {listen: nowhere}\n"
+      "default_model: smolm\n"
+      "limits: {drain_s: -1}\n"
+      "models:\n"
+      "  - {name: smollm, aliases: [a, b], endpoints: [\"unix:/x\", foo]}\n"
+      "  - name: other\n"
+      "    aliases:\n"
+      "      - other\n"
+      "      - b\n"
+      "    tokenizer: /nonexistent/t.gguf\n"
+      "    endpoints: [{address: \"h:1\", token_file: /nonexistent/token}]\n";
+  GatewayConfig config;
+  std::vector<ConfigError> errors;
+  parse_config_into(*gateway_schema().spec(), text, read_environment, &config, errors,
+                    [&](CheckContext& context) { report_config_problems(find_reference_problems(config), context); });
+  const std::string found = format_config_errors("f", errors);
+  for (const char* expected :
+       {"f:1:9: listen: 0.0.0.0:80 can be reached", "f:2:17: admin.listen: \"nowhere\" is no HOST:PORT",
+        "f:3:16: default_model: no model is called \"smolm\"; did you mean \"smollm\"?",
+        "f:4:19: limits.drain_s: must be at least 0", "f:6:61: models[0].endpoints[1].address: \"foo\" is no address",
+        "f:9:9: models[1].aliases[0]: the name \"other\" already belongs to other",
+        "f:10:9: models[1].aliases[1]: the name \"b\" already belongs to smollm",
+        "f:11:16: models[1].tokenizer: cannot read /nonexistent/t.gguf: No such file",
+        "f:12:46: models[1].endpoints[0].token_file: cannot read /nonexistent/token"}) {
+    EXPECT_THAT(found, HasSubstr(expected));
+  }
+  EXPECT_EQ(errors.size(), 9u) << found;
+}
+
+TEST(GatewayConfigFile, AMistakeIsToldOnce) {
+  for (const char* text : {"modles: [{name: m, endpoints: [a]}]\ndefault_model: m\n",
+                           "default_model: m\nmodels: [{nmae: m, endpoints: [a]}]\n", "models: 7\ndefault_model: m\n",
+                           "models: [{name: \"\", endpoints: [a]}]\n",
+                           "models: [{name: m, endpoints: [a]}, {name: m, endpoints: [b]}]\n"}) {
+    const auto result = parse(text);
+    EXPECT_EQ(result.errors.size(), 1u) << result.error_text();
+  }
 }
 
 TEST(GatewayConfigFile, Loopback) {

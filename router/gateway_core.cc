@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "router/config_checks.h"
 
 namespace warmpath {
 
@@ -74,7 +75,7 @@ void GatewayCore::use_settings(const GatewayConfig& config, std::shared_ptr<cons
   LogLevel level{};
   if (parse_log_level(config.log.level, level)) set_log_level(level);
   services_.set_settings(
-      std::make_shared<const LiveSettings>(LiveSettings{config.limits, config.log, std::move(auth)}));
+      std::make_shared<const LiveSettings>(LiveSettings{config.limits, config.log, std::move(auth), config.admin.hosts}));
 }
 
 Result<std::vector<std::string>> GatewayCore::reload(const GatewayConfig& config) {
@@ -88,7 +89,7 @@ Result<std::vector<std::string>> GatewayCore::reload(const GatewayConfig& config
   for (const ConfigChange& change : config_difference(gateway_schema(), config_, config)) {
     if (needs_restart(change.path)) {
       after_restart.push_back(change.path);
-      log_warn("config_changes_after_restart", {{"change", format_config_change(change)}});
+      log_warn("config_change_needs_restart", {{"change", format_config_change(change)}});
     } else {
       log_info("config_changed", {{"change", format_config_change(change)}});
     }
