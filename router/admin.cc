@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "router/browser_origin.h"
 #include "router/gateway.h"
 
 namespace warmpath {
@@ -28,6 +29,17 @@ std::string_view query_value(std::string_view query, std::string_view key) {
 void Admin::handle(std::shared_ptr<HttpExchange> exchange) {
   const HttpRequest& request = exchange->request();
   HttpHeaders headers = {{"x-request-id", request_id_of(request)}};
+  if (is_foreign_origin(request.header("origin")) ||
+      is_foreign_host(request.header("host"), services_.settings()->admin_hosts)) {
+    respond_error(
+        *exchange,
+        {.status = 403,
+         .message = "The admin listener answers to IP addresses, to localhost and to the names in admin.hosts, "
+                    "and to no web page of another site",
+         .code = "foreign_host"},
+        std::move(headers));
+    return;
+  }
   const bool known = request.path == "/metrics" || request.path == "/receipts" || request.path == "/healthz";
   if (!known) {
     respond_error(

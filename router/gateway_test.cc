@@ -171,6 +171,18 @@ TEST_F(GatewayTest, WithoutKeysNoForeignWebPageMaySpendItsTime) {
   }
 }
 
+TEST_F(GatewayTest, TheAdminListenerAnswersToItsOwnNamesOnly) {
+  config_.admin.hosts = {"gateway.internal"};
+  start();
+  for (const char* host : {"localhost:9090", "10.0.0.7:9090", "[::1]:9090", "gateway.internal"}) {
+    EXPECT_EQ(ask_admin("/metrics", {{"host", host}}).status, 200) << host;
+  }
+  for (const char* path : {"/metrics", "/receipts", "/healthz"}) {
+    EXPECT_EQ(ask_admin(path, {{"host", "evil.example:9090"}}).status, 403) << "a name made to point here";
+    EXPECT_EQ(ask_admin(path, {{"host", "localhost"}, {"origin", "http://evil.example"}}).status, 403);
+  }
+}
+
 TEST_F(GatewayTest, OverflowNamesBothNumbers) {
   start();
   reply_always("x");

@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "router/auth.h"
@@ -22,6 +24,7 @@ struct LiveSettings {
   GatewayLimits limits;
   LogConfig log;
   std::shared_ptr<const Auth> auth;
+  std::vector<std::string> admin_hosts;
 };
 
 struct Services {
