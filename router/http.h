@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,8 +54,11 @@ class HttpExchange {
   virtual void abort() = 0;
 
   // Called once if the client closes, resets or stops reading before the answer is complete (during queue and prefill
-  // too), or the server force-aborts at the end of a drain. Never called from inside another call on the exchange.
+  // too), or the server force-aborts. Never called from inside another call on the exchange.
   virtual void on_client_gone(std::function<void()> callback) = 0;
+  // Called once if the server's time to drain is over before the answer is complete: the last chance to say so. What is
+  // still unanswered a moment later is aborted, as by a client that left.
+  virtual void on_drain_over(std::function<void()> callback) = 0;
 
   // Runs `task` on the exchange's I/O thread, later; from any thread. The exchange stays alive until it ran.
   virtual void post(std::function<void()> task) = 0;
@@ -70,10 +74,22 @@ std::string_view http_reason(int status);
 // ASCII case-insensitive comparison, as for field names.
 bool http_iequals(std::string_view a, std::string_view b);
 
+struct HttpAnswer {
+  int status = 200;
+  HttpHeaders headers;
+  std::string body;
+};
+
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
   virtual void handle(std::shared_ptr<HttpExchange> exchange) = 0;
+  // Asked once the header of a request with a large or endless body has come, before the server takes the body:
+  // `request` has none yet. An answer here spares both sides the rest and closes the connection; nullopt reads on.
+  virtual std::optional<HttpAnswer> refuse_before_body(const HttpRequest& request) {
+    (void)request;
+    return std::nullopt;
+  }
 };
 
 }  // namespace warmpath

@@ -2,6 +2,8 @@
 
 #include "router/http_connection.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -19,6 +21,18 @@ namespace {
 using Framing = HttpResponseHead::Framing;
 
 constexpr size_t kMaxGather = 64;
+
+// A client whose machine or network went away says nothing. The kernel asks it now and then, so that a request in
+// prefill or a stream does not work for nobody until TCP gives up by itself, a quarter of an hour later.
+void watch_for_silent_death(int socket, int seconds) {
+  const int on = 1, probes = 3, interval = std::max(1, seconds / 6), idle = std::max(1, seconds - probes * interval);
+  const unsigned int unacknowledged_ms = static_cast<unsigned int>(seconds) * 1000;
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
+}
 
 bool has_no_body(int status) { return status == 204 || status == 304 || status / 100 == 1; }
 
@@ -43,6 +57,7 @@ void HttpConnection::start(bool over_limit) {
   boost::system::error_code ec;
   socket_.non_blocking(true, ec);
   socket_.set_option(boost::asio::ip::tcp::no_delay(true), ec);
+  watch_for_silent_death(socket_.native_handle(), limits().dead_peer_s);
   counters().accepted.add(1);
   if (over_limit) return refuse(HttpRefusal::kTooManyConnections);
   set_deadline(limits().idle_s);
@@ -50,7 +65,14 @@ void HttpConnection::start(bool over_limit) {
 }
 
 void HttpConnection::close_if_idle() {
-  if (state_ == State::kIdle && unparsed_.empty()) close(false);
+  if (is_idle()) close(false);
+}
+
+void HttpConnection::end_drain() {
+  if (state_ == State::kHead || state_ == State::kBody) return refuse(HttpRefusal::kStopping);
+  if (state_ != State::kBusy) return;
+  const std::function<void()> callback = exchange_->take_drain_callback();
+  if (callback) callback();
 }
 
 void HttpConnection::force_abort() {
@@ -74,6 +96,10 @@ std::string_view HttpConnection::connection_field() const { return close_after_ 
 void HttpConnection::respond(int status, const HttpHeaders& headers, std::string body) {
   if (state_ != State::kBusy || stream_ != Stream::kNone) return;
   choose_keep_alive();
+  send_whole(status, headers, std::move(body));
+}
+
+void HttpConnection::send_whole(int status, const HttpHeaders& headers, std::string body) {
   HttpResponseHead head{.status = status,
                         .date = thread_->date_field(),
                         .connection = connection_field(),
@@ -256,6 +282,7 @@ void HttpConnection::start_linger() {
   socket_.shutdown(HttpSocket::shutdown_send, ec);
   state_ = State::kLingering;
   unparsed_.clear();
+  linger_ends_ = HttpClock::now() + http_seconds(limits().linger_total_s);
   set_deadline(limits().linger_s);
   arm_read();
 }

@@ -44,8 +44,12 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   ~HttpConnection();
 
   void start(bool over_limit);
-  // Begin of a drain: closes the connection if nothing is going on.
+  // Between requests, or before the first, with nothing received.
+  bool is_idle() const { return state_ == State::kIdle && unparsed_.empty(); }
+  HttpClock::time_point deadline() const { return deadline_; }
   void close_if_idle();
+  // End of a drain: the handler is told, a request that is still being received is refused.
+  void end_drain();
   // Closes now; an answer in flight is aborted and its handler told.
   void force_abort();
 
@@ -79,6 +83,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void dispatch();
   void on_read_end(bool orderly);
   void refuse(HttpRefusal refusal);
+  bool refused_by_handler();
+  void send_whole(int status, const HttpHeaders& headers, std::string body);
   bool body_is_too_slow(HttpClock::time_point now) const;
 
   // --- http_connection.cc
@@ -120,6 +126,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::optional<HttpChunkDecoder> decoder_;
   HttpClock::time_point body_began_;
   uint64_t lingered_bytes_ = 0;
+  HttpClock::time_point linger_ends_;
 
   enum class Stream { kNone, kChunked, kUntilClose, kNoBody } stream_ = Stream::kNone;
   HttpOutput output_;

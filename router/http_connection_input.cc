@@ -66,6 +66,8 @@ void HttpConnection::on_readable() {
       if (body_left_ == 0) dispatch();
     } else if (state_ == State::kLingering) {
       lingered_bytes_ += n;
+      set_deadline(limits().linger_s);
+      deadline_ = std::min(deadline_, linger_ends_);
       if (lingered_bytes_ > limits().linger_bytes) close(false);
     } else {
       take_input({space.data(), n});
@@ -177,6 +179,7 @@ void HttpConnection::begin_request(std::string_view head_bytes, size_t bytes_beh
   }
   if (refusal != HttpRefusal::kNone) return refuse(refusal);
   if (!head.chunked && head.content_length == 0) return dispatch();
+  if ((head.chunked || head.content_length > limits().large_body_bytes) && refused_by_handler()) return;
 
   state_ = State::kBody;
   body_began_ = HttpClock::now();
@@ -190,6 +193,21 @@ void HttpConnection::begin_request(std::string_view head_bytes, size_t bytes_beh
     output_.push("HTTP/1.1 100 Continue\r\n\r\n");
     schedule_flush();
   }
+}
+
+bool HttpConnection::refused_by_handler() {
+  std::optional<HttpAnswer> answer;
+  try {
+    answer = listener_->handler->refuse_before_body(exchange_->request());
+  } catch (const std::exception& e) {
+    log_error("http_handler_threw", {{"what", e.what()}});
+    refuse(HttpRefusal::kNoAnswer);
+    return true;
+  }
+  if (!answer) return false;
+  close_after_ = true;
+  send_whole(answer->status, answer->headers, std::move(answer->body));
+  return true;
 }
 
 size_t HttpConnection::take_body(std::string_view bytes) {

@@ -117,6 +117,15 @@ void HttpIoThread::add(std::shared_ptr<HttpConnection> connection) {
 
 void HttpIoThread::remove(const std::shared_ptr<HttpConnection>& connection) { connections_.erase(connection); }
 
+bool HttpIoThread::close_one_idle() {
+  std::shared_ptr<HttpConnection> longest;
+  for (const auto& connection : connections_) {
+    if (connection->is_idle() && (!longest || connection->deadline() < longest->deadline())) longest = connection;
+  }
+  if (longest) longest->close_if_idle();
+  return longest != nullptr;
+}
+
 std::vector<std::shared_ptr<HttpConnection>> HttpIoThread::connections() const {
   return {connections_.begin(), connections_.end()};
 }

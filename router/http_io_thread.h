@@ -87,6 +87,8 @@ class HttpIoThread {
 
   void add(std::shared_ptr<HttpConnection> connection);
   void remove(const std::shared_ptr<HttpConnection>& connection);
+  // Closes the connection that has been idle for longest; false if there is none.
+  bool close_one_idle();
   std::vector<std::shared_ptr<HttpConnection>> connections() const;
   // Connections of this thread, coming ones included; read by the accepting thread.
   std::atomic<size_t>& load() { return load_; }

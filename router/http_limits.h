@@ -17,7 +17,8 @@ struct HttpLimits {
   // Retry-After before its body is read. Buffers grow with the bytes that arrive, so a claimed length costs nothing.
   uint64_t max_total_body_bytes = 1ull << 30;
 
-  // Connections per listener, so that a flood of clients does not lock out the admin listener. Over it: 503.
+  // Connections per listener, so that a flood of clients does not lock out the admin listener. Over it, idle
+  // connections are closed to make room; where there are none: 503.
   size_t max_connections = 4096;
   uint64_t max_requests_per_connection = 0;  // then `connection: close`; 0 = no limit
 
@@ -32,11 +33,17 @@ struct HttpLimits {
   // The body's mean rate after `body_grace_s`; slower: 408. 0 = no minimum.
   uint64_t min_body_bytes_per_s = 1024;
   double body_grace_s = 10;
+  int dead_peer_s = 60;       // without a sign of life from the client's kernel; then its request is given up
   double write_stall_s = 60;  // without the client taking a byte of a pending answer; then aborted
-  // After the last answer: how long, and for how many bytes, the server still reads (and drops) what the client is
-  // sending, because closing at once would reset the connection and could destroy the answer.
+  // After the last answer the server still reads (and drops) what the client is sending, because closing at once would
+  // reset the connection and could destroy the answer: until nothing came for `linger_s`, or it took
+  // `linger_total_s` or `linger_bytes` in all. Clients that read only once they have sent everything must fit in.
   double linger_s = 2;
-  uint64_t linger_bytes = 16ull << 20;
+  double linger_total_s = 20;
+  uint64_t linger_bytes = 512ull << 20;
+
+  // The handler is asked about bodies larger than this, and those of unknown length, before they are read.
+  uint64_t large_body_bytes = 64 << 10;
 
   int retry_after_s = 1;  // on every 503 of the server itself
 };

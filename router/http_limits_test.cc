@@ -39,9 +39,50 @@ TEST_F(HttpLimitsTest, TheAnswerToAnUnreadBodyReachesAClientThatIsStillSending) 
   serve({.max_body_bytes = 1000});
   TestClient client(port);
   // More than the socket buffers hold: without the lingering close the reset would overtake the answer.
-  TestResponse response = client.ask(test_post("/echo", std::string(8 << 20, 'x')));
+  TestResponse response = client.ask(test_post("/echo", std::string(80 << 20, 'x')));
   EXPECT_EQ(response.status, 413);
   EXPECT_TRUE(response.complete);
+  EXPECT_FALSE(response.reset);
+  client.half_close();
+  EXPECT_TRUE(client.closed_by_peer(5));
+}
+
+TEST_F(HttpLimitsTest, LingeringHasAnEnd) {
+  serve({.max_body_bytes = 1000, .linger_s = 0.2, .linger_total_s = 0.6, .linger_bytes = 1 << 20});
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n";
+  TestClient silent(port), trickling(port), flooding(port);
+  for (TestClient* client : {&silent, &trickling, &flooding}) EXPECT_EQ(client->ask(head).status, 413);
+  EXPECT_TRUE(eventually(
+      [&] {
+        trickling.send("x");
+        sleep_s(0.02);
+        return server->counters().active == 1;
+      },
+      3))
+      << server->counters().active;
+  flooding.send(std::string(8 << 20, 'x'));
+  EXPECT_TRUE(eventually([&] { return server->counters().active == 0; }));
+}
+
+TEST_F(HttpLimitsTest, TheHandlerMayRefuseALargeBodyBeforeItIsRead) {
+  handler.early = HttpAnswer{401, {{"content-type", "text/plain"}}, "no key"};
+  serve({.large_body_bytes = 1000});
+  EXPECT_EQ(TestClient(port).ask(test_post("/echo", std::string(1000, 'x'))).status, 200);
+  TestClient large(port);
+  TestResponse refused_large = large.ask("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n");
+  EXPECT_EQ(refused_large.status, 401);
+  EXPECT_EQ(refused_large.body, "no key");
+  EXPECT_EQ(refused_large.header("connection"), "close");
+  large.half_close();
+  EXPECT_TRUE(large.closed_by_peer(5));
+  EXPECT_EQ(TestClient(port).ask("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").status, 401);
+  EXPECT_EQ(TestClient(port)
+                .ask("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2000\r\n\r\n")
+                .status,
+            401);
+  EXPECT_EQ(server->counters().body_bytes, 0u);
+  handler.early.reset();
+  EXPECT_EQ(TestClient(port).ask(test_post("/echo", std::string(2000, 'x'))).body.size(), 2000u);
 }
 
 TEST_F(HttpLimitsTest, BodiesInFlightAreBoundedTogether) {
@@ -134,8 +175,9 @@ TEST_F(HttpLimitsTest, ConnectionsAreBoundedPerListener) {
     std::vector<std::unique_ptr<TestClient>> held;
     for (int i = 0; i < 3; ++i) {
       held.push_back(std::make_unique<TestClient>(port));
-      ASSERT_EQ(held.back()->ask(test_get("/hello")).status, 200);
+      held.back()->send("GET /hello HTTP/1.1\r\n");  // at work, if slowly
     }
+    ASSERT_TRUE(eventually([&] { return server->counters().bytes_in == 3 * 21; }));
     TestClient extra(port);
     TestResponse response = extra.read_response();  // told so before it asks
     EXPECT_EQ(response.status, 503);
@@ -144,6 +186,19 @@ TEST_F(HttpLimitsTest, ConnectionsAreBoundedPerListener) {
   }
   EXPECT_TRUE(eventually([&] { return TestClient(port).ask(test_get("/hello")).status == 200; }));
   server->stop();
+}
+
+TEST_F(HttpLimitsTest, IdleConnectionsGiveWayToThoseThatAsk) {
+  serve({.max_connections = 3}, 1);
+  std::vector<std::unique_ptr<TestClient>> idle;
+  for (int i = 0; i < 40; ++i) {
+    idle.push_back(std::make_unique<TestClient>(port));
+    ASSERT_EQ(idle.back()->ask(test_get("/hello")).status, 200) << i;
+  }
+  EXPECT_TRUE(idle[0]->closed_by_peer(3)) << "the one that has been idle for longest";
+  EXPECT_EQ(idle[39]->ask(test_get("/hello")).status, 200);
+  EXPECT_TRUE(eventually([&] { return server->counters().active == 3; })) << server->counters().active;
+  EXPECT_EQ(refused(HttpRefusal::kTooManyConnections), 0u);
 }
 
 TEST_F(HttpLimitsTest, RequestsPerConnectionAreBounded) {

@@ -30,6 +30,7 @@ constexpr HttpRefusalRow kRows[kHttpRefusals] = {
     {408, "body_timeout", "The request's body did not arrive in time."},
     {503, "bodies_in_flight", "The server holds as many request bytes as it may; try again shortly."},
     {503, "too_many_connections", "The server has as many connections as it may; try again shortly."},
+    {503, "stopping", "The server is shutting down; try again shortly."},
     {500, "no_answer", "The request was dropped inside the server."},
 };
 

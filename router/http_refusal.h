@@ -35,6 +35,7 @@ enum class HttpRefusal {
   kBodyTimeout,
   kBodiesInFlight,
   kTooManyConnections,
+  kStopping,
   kNoAnswer,
   kCount,
 };

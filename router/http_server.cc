@@ -122,8 +122,10 @@ class HttpListener : public std::enable_shared_from_this<HttpListener> {
     auto connection = std::make_shared<HttpConnection>(thread, std::move(socket), state_, endpoint_text(peer));
     if (ec || open >= limit + kToldOverLimit) return;
     auto begin = [thread, connection = std::move(connection), over = open >= limit] {
+      // Who asks goes before who once asked: idle connections, however many, lock nobody out.
+      const bool refused = over && !thread->close_one_idle();
       thread->add(connection);
-      connection->start(over);
+      connection->start(refused);
     };
     thread == threads_[0] ? begin() : thread->post(std::move(begin));
   }
@@ -208,6 +210,15 @@ bool HttpServer::wait_until_idle(double timeout_s) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return true;
+}
+
+bool HttpServer::end_drain(double grace_s) {
+  for (const auto& thread : parts_->threads) {
+    thread->post([thread] {
+      for (const auto& connection : thread->connections()) connection->end_drain();
+    });
+  }
+  return wait_until_idle(grace_s);
 }
 
 void HttpServer::abort_all() {

@@ -8,11 +8,12 @@
 //   ...
 //   server.begin_drain();            // still answers, each reply with `connection: close`; idle connections close
 //   server.wait_until_idle(30);      // answers in flight
-//   server.stop();                   // aborts what is left
+//   server.end_drain(1);             // handlers say what they can about what is left
+//   server.stop();                   // aborts the rest
 //
 // Thread safety: every method may be called from any thread, but not from the server's own ones for wait_until_idle(),
-// stop() and the destructor; listen() must come before stop(). Handlers must outlive stop(). An HttpExchange may
-// outlive the server: what is called or posted on it then is ignored.
+// end_drain(), stop() and the destructor; listen() must come before stop(). Handlers must outlive stop(). An
+// HttpExchange may outlive the server: what is called or posted on it then is ignored.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +45,9 @@ class HttpServer {
   void begin_drain();
   // True once no answer is in flight; false if that took longer than `timeout_s`.
   bool wait_until_idle(double timeout_s);
+  // Tells the handler of every answer in flight that the drain is over (on_drain_over), refuses requests that are still
+  // being received, and waits up to `grace_s` until nothing is in flight. True if so.
+  bool end_drain(double grace_s);
   // Aborts every answer in flight (its on_client_gone is called) and closes every connection.
   void abort_all();
   // stop_accepting(), abort_all(), and joins the threads. Idempotent.

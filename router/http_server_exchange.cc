@@ -36,6 +36,7 @@ std::function<void()> HttpServerExchange::finish(bool client_gone) {
   client_gone_ = client_gone;
   over_.store(true, std::memory_order_release);
   // Moved out even when not wanted: its captures may hold the handler's last reference to this exchange.
+  const std::function<void()> unused = std::exchange(drain_callback_, nullptr);
   return std::exchange(gone_callback_, nullptr);
 }
 
@@ -71,6 +72,10 @@ void HttpServerExchange::on_client_gone(std::function<void()> callback) {
   } else if (!is_over()) {
     gone_callback_ = std::move(callback);
   }
+}
+
+void HttpServerExchange::on_drain_over(std::function<void()> callback) {
+  if (!is_over()) drain_callback_ = std::move(callback);
 }
 
 void HttpServerExchange::post(std::function<void()> task) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "router/http.h"
 #include "router/http_body.h"
@@ -33,6 +34,7 @@ class HttpServerExchange final : public HttpExchange, public std::enable_shared_
   std::shared_ptr<HttpExchange> make_handle();
   // Ends the exchange. A client that is gone is told to the handler by the returned callback, which may be empty.
   std::function<void()> finish(bool client_gone);
+  std::function<void()> take_drain_callback() { return std::exchange(drain_callback_, nullptr); }
   bool is_over() const { return over_.load(std::memory_order_acquire); }
 
   // --- HttpExchange
@@ -44,6 +46,7 @@ class HttpServerExchange final : public HttpExchange, public std::enable_shared_
   void end() override;
   void abort() override;
   void on_client_gone(std::function<void()> callback) override;
+  void on_drain_over(std::function<void()> callback) override;
   void post(std::function<void()> task) override;
   void post_after(double delay_s, std::function<void()> task) override;
 
@@ -59,6 +62,7 @@ class HttpServerExchange final : public HttpExchange, public std::enable_shared_
   std::atomic<bool> over_{false};
   bool client_gone_ = false;
   std::function<void()> gone_callback_;
+  std::function<void()> drain_callback_;
 };
 
 }  // namespace warmpath

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -40,7 +41,10 @@ class TestHandler final : public HttpHandler {
     }
   }
 
+  std::optional<HttpAnswer> refuse_before_body(const HttpRequest&) override { return early; }
+
   std::function<void(std::shared_ptr<HttpExchange>)> other;
+  std::optional<HttpAnswer> early;  // set before, or between, requests
   std::atomic<int> handled{0};
 };
 

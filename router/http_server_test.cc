@@ -318,6 +318,42 @@ TEST_F(HttpServerTest, DrainFinishesWhatRunsAndClosesWhatIdles) {
   EXPECT_TRUE(eventually([&] { return !TestClient(port).connected(); }));
 }
 
+TEST_F(HttpServerTest, TheEndOfADrainIsToldToHandlersAndToWhoeverIsStillSending) {
+  serve();
+  std::atomic<int> gone{0};
+  std::promise<void> both;
+  handler.other = [&](std::shared_ptr<HttpExchange> exchange) {
+    HttpExchange* raw = exchange.get();
+    raw->on_client_gone([&] { ++gone; });
+    if (raw->request().path == "/deaf") {
+      held.push_back(std::move(exchange));
+      both.set_value();
+      return;
+    }
+    raw->on_drain_over([exchange = std::move(exchange)] {
+      exchange->respond(503, {{"retry-after", "1"}}, "stopping");
+    });
+  };
+  TestClient waiting(port), deaf(port), sending(port);
+  waiting.send(test_get("/wait"));
+  ASSERT_TRUE(eventually([&] { return handler.handled == 1; }));
+  sending.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nxx");
+  deaf.send(test_get("/deaf"));
+  both.get_future().wait();
+  ASSERT_TRUE(eventually([&] { return server->counters().requests == 3; }));
+  server->begin_drain();
+  EXPECT_FALSE(server->wait_until_idle(0.05));
+  EXPECT_FALSE(server->end_drain(0.05));  // one handler takes no notice
+  EXPECT_EQ(gone, 0);
+  TestResponse told = waiting.read_response();
+  EXPECT_EQ(told.status, 503);
+  EXPECT_EQ(told.header("connection"), "close");
+  EXPECT_EQ(sending.read_response().status, 503);
+  server->stop();
+  EXPECT_EQ(gone, 1);
+  EXPECT_EQ(deaf.read_response().status, 0);
+}
+
 TEST_F(HttpServerTest, StopAbortsWhatIsLeftAndOutlivedExchangesAreHarmless) {
   serve();
   std::atomic<int> gone{0};

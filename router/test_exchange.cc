@@ -51,6 +51,12 @@ void TestExchange::leave() {
   });
 }
 
+void TestExchange::end_drain() {
+  io_.post([self = shared_from_this()] {
+    if (!self->seen().over() && self->drain_over_) std::exchange(self->drain_over_, nullptr)();
+  });
+}
+
 bool TestExchange::wait_until(const std::function<bool(const SeenAnswer&)>& happened) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, kPatience, [&] { return happened(seen_); });
@@ -82,7 +88,7 @@ void TestExchange::respond(int status, const HttpHeaders& headers, std::string b
     seen.body = std::move(body);
     seen.ended = true;
   });
-  gone_ = nullptr;
+  gone_ = drain_over_ = nullptr;
 }
 
 void TestExchange::begin_stream(int status, const HttpHeaders& headers) {
@@ -103,15 +109,17 @@ void TestExchange::write(std::string bytes) {
 
 void TestExchange::end() {
   change([](SeenAnswer& seen) { seen.ended = true; });
-  gone_ = nullptr;
+  gone_ = drain_over_ = nullptr;
 }
 
 void TestExchange::abort() {
   change([](SeenAnswer& seen) { seen.aborted = true; });
-  gone_ = nullptr;
+  gone_ = drain_over_ = nullptr;
 }
 
 void TestExchange::on_client_gone(std::function<void()> callback) { gone_ = std::move(callback); }
+
+void TestExchange::on_drain_over(std::function<void()> callback) { drain_over_ = std::move(callback); }
 
 void TestExchange::post(std::function<void()> task) {
   io_.post([self = shared_from_this(), task = std::move(task)] { task(); });

@@ -34,6 +34,8 @@ class TestExchange final : public HttpExchange, public std::enable_shared_from_t
   void send_to(HttpHandler& handler);
   // The client closes its connection.
   void leave();
+  // The gateway's time to drain is over.
+  void end_drain();
   // False after five seconds.
   bool wait_until(const std::function<bool(const SeenAnswer&)>& happened);
   // Waits until it is complete or cut.
@@ -48,6 +50,7 @@ class TestExchange final : public HttpExchange, public std::enable_shared_from_t
   void end() override;
   void abort() override;
   void on_client_gone(std::function<void()> callback) override;
+  void on_drain_over(std::function<void()> callback) override;
   void post(std::function<void()> task) override;
   void post_after(double delay_s, std::function<void()> task) override;
 
@@ -60,7 +63,8 @@ class TestExchange final : public HttpExchange, public std::enable_shared_from_t
   const HttpHeaders fields_;
   const std::string body_;
   HttpRequest request_;
-  std::function<void()> gone_;  // I/O thread only
+  std::function<void()> gone_;        // I/O thread only
+  std::function<void()> drain_over_;  // I/O thread only
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
