@@ -42,13 +42,16 @@ void Answer::begin() {
   if (services_.in_progress.fetch_add(1) >= settings_->limits.max_requests) {
     services_.in_progress.fetch_sub(1);
     services_.metrics.refused("too_many_requests");
-    fail(too_busy(fmt::format("The gateway already has {} requests in progress", settings_->limits.max_requests), 1));
+    fail(too_many_requests(settings_->limits.max_requests));
     return;
   }
   in_progress_ = true;
   services_.metrics.requests_in_progress(1);
   exchange_->on_client_gone([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->client_gone();
+  });
+  exchange_->on_drain_over([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->drain_over();
   });
   if (exchange_->request().body.size() < kLargeBodyBytes) {
     prepare_body();
@@ -70,6 +73,7 @@ void Answer::prepare_body() {
 void Answer::launch() {
   preparing_ = false;
   if (client_left_) client_gone();
+  if (drain_over_) drain_over();
   if (over_) return;
   if (!prepared_well_) {
     fail(prepare_error_);
@@ -174,18 +178,19 @@ void Answer::finish_well() {
   over(200, "ok");
 }
 
-void Answer::fail(const WireError& error) {
+void Answer::fail(const WireError& error, std::string_view outcome) {
   if (over_) return;
+  const std::string_view cut = outcome.empty() ? "cancelled" : outcome;
   if (!streaming_) {
     HttpHeaders fields = headers("application/json");
     if (error.retry_after_s > 0) fields.emplace_back("retry-after", std::to_string(error.retry_after_s));
     exchange_->respond(error.status, fields, error_body(error));
-    over(error.status, error.code.empty() ? "refused" : error.code);
+    over(error.status, !outcome.empty() ? outcome : error.code.empty() ? "refused" : error.code, cut);
     return;
   }
   exchange_->abort();
   services_.metrics.stream_aborted(prepared_.model->name());
-  over(error.status, "aborted");
+  over(error.status, outcome.empty() ? "aborted" : outcome, cut);
 }
 
 void Answer::client_gone() {
@@ -198,10 +203,18 @@ void Answer::client_gone() {
   over(499, "client_gone");
 }
 
-void Answer::over(int status, std::string_view outcome) {
+void Answer::drain_over() {
+  if (preparing_) {
+    drain_over_ = true;
+    return;
+  }
+  fail(nobody_to_serve("The gateway is shutting down; the answer was not finished in time", 2), "drain_over");
+}
+
+void Answer::over(int status, std::string_view outcome, std::string_view cut) {
   over_ = true;
   const std::shared_ptr<Dispatch> first = dispatches_.empty() ? nullptr : dispatches_.front();
-  for (const auto& dispatch : dispatches_) dispatch->cancel();
+  for (const auto& dispatch : dispatches_) dispatch->cancel(cut);
   dispatches_.clear();
   if (in_progress_) {
     in_progress_ = false;

@@ -37,9 +37,11 @@ class Answer final : public DispatchListener, public std::enable_shared_from_thi
   DispatchJob job_for(size_t prompt);
   void relay_news();
   void finish_well();
-  void fail(const WireError& error);
+  void fail(const WireError& error, std::string_view outcome = {});
   void client_gone();
-  void over(int status, std::string_view outcome);
+  void drain_over();
+  // `outcome` for the log, `cut` for the receipts of prompts that are still with a replica.
+  void over(int status, std::string_view outcome, std::string_view cut = "cancelled");
 
   void arm_timer();
   void on_timer();
@@ -60,6 +62,7 @@ class Answer final : public DispatchListener, public std::enable_shared_from_thi
   // A worker has `prepared_` and `prepare_error_` to itself until launch() runs.
   bool preparing_ = false;
   bool client_left_ = false;  // meanwhile
+  bool drain_over_ = false;   // meanwhile
   bool prepared_well_ = false;
   WireError prepare_error_;
 

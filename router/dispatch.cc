@@ -265,7 +265,7 @@ void Dispatch::on_failed(const Status& status) {
                           {"model", job_.model->name()},
                           {"replica", replica_->name()},
                           {"why", status.message()}});
-    close_receipt(status);
+    close_receipt(status_code_name(status.code()));
     services_.metrics.failover(job_.model->name());
     receipt_ = std::make_shared<Receipt>(*receipt_);
   }
@@ -278,28 +278,28 @@ void Dispatch::on_failed(const Status& status) {
 
 void Dispatch::finish(const Status& status) {
   give_up_place();
-  close_receipt(status);
+  close_receipt(status_code_name(status.code()));
   if (attempts_ > 0) job_.model->waiting_room().room_made();
   const std::shared_ptr<DispatchListener> listener = std::move(listener_);
   listener_ = nullptr;
   if (listener) listener->on_finished(job_.prompt_number, status);
 }
 
-void Dispatch::close_receipt(const Status& status) {
-  receipt_->outcome = status_code_name(status.code());
+void Dispatch::close_receipt(std::string_view outcome) {
+  receipt_->outcome = outcome;
   receipt_->total_s = since_arrival_s();
-  if (status.ok()) receipt_->loss = explain_loss(*receipt_, trust_);
+  if (outcome == status_code_name(StatusCode::kOk)) receipt_->loss = explain_loss(*receipt_, trust_);
   services_.metrics.prompt_done(*receipt_);
   services_.receipts.add(receipt_);
 }
 
-void Dispatch::cancel() {
+void Dispatch::cancel(std::string_view outcome) {
   if (!listener_) return;
   if (call_) call_->cancel();
   call_ = nullptr;
   listener_ = nullptr;
   give_up_place();
-  close_receipt({StatusCode::kCancelled, ""});
+  close_receipt(outcome);
   job_.model->waiting_room().room_made();
 }
 

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "proto/generate.h"
@@ -47,7 +48,8 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
 
   void start();
   // The client has left, or nobody wants the answer any more: the replica's slot is freed. No further listener calls.
-  void cancel();
+  // `outcome` is what the receipt says.
+  void cancel(std::string_view outcome);
 
   // The latest decision, for headers and the access log.
   const Receipt& receipt() const { return *receipt_; }
@@ -67,7 +69,7 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   void take_update(GenerateUpdate& update);
   void on_failed(const Status& status);
   void finish(const Status& status);
-  void close_receipt(const Status& status);
+  void close_receipt(std::string_view outcome);
   double since_arrival_s() const;
 
   Services& services_;

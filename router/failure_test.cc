@@ -45,6 +45,33 @@ TEST_F(FailureTest, AStreamIsCutAfterTheFirstByte) {
   EXPECT_TRUE(eventually([&] { return core_->services().in_progress.load() == 0; }));
 }
 
+TEST_F(FailureTest, WhenTheDrainIsOverWhatHasNotBegunIsToldSoAndWhatHasIsCut) {
+  start();
+  for (const auto& upstream : {a_, b_}) {
+    upstream->on_generate = [](const std::shared_ptr<TestCall>& call) {
+      call->start(0);
+      call->text("half an ans");
+    };
+  }
+  const auto whole = send("POST", kChatPath, chat("one"));
+  const auto stream = send("POST", kChatPath, chat("two", kStream));
+  ASSERT_TRUE(stream->wait_until([](const SeenAnswer& seen) { return seen.body.find("half") != std::string::npos; }));
+  ASSERT_TRUE(eventually([&] { return a_->calls() + b_->calls() == 2u; }));
+  whole->end_drain();
+  stream->end_drain();
+  const SeenAnswer told = whole->answer();
+  EXPECT_EQ(told.status, 503);
+  EXPECT_TRUE(told.ended);
+  EXPECT_FALSE(told.header("retry-after").empty());
+  EXPECT_THAT(told.body, HasSubstr(R"("code":"service_unavailable")"));
+  EXPECT_TRUE(stream->answer().aborted);
+  EXPECT_FALSE(stream->answer().ended);
+  EXPECT_TRUE(eventually([&] { return core_->services().in_progress.load() == 0; }));
+  const std::string receipts = ask_admin("/receipts").body;
+  EXPECT_THAT(receipts, HasSubstr(R"("outcome":"drain_over")"));
+  EXPECT_THAT(receipts, ::testing::Not(HasSubstr(R"("outcome":"cancelled")")));
+}
+
 TEST_F(FailureTest, AWholeAnswerIsBegunAgainElsewhere) {
   start();
   a_->on_generate = [](const std::shared_ptr<TestCall>& call) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "base/log.h"
 #include "router/answer.h"
@@ -47,15 +48,25 @@ std::optional<std::string> percent_decoded(std::string_view text) {
   return out;
 }
 
-enum class Place { kNowhere, kRoot, kHealth, kReady, kChat, kCompletions, kModels, kModel };
+bool is_allowed(std::string_view methods, std::string_view method) {
+  for (size_t at = 0; at < methods.size();) {
+    const size_t comma = std::min(methods.find(", ", at), methods.size());
+    if (methods.substr(at, comma - at) == method) return true;
+    at = comma + 2;
+  }
+  return false;
+}
 
-struct Target {
-  Place place = Place::kNowhere;
-  std::string_view rest;     // the model's name, percent-encoded
-  std::string_view methods;  // allowed ones
-};
+WireError unauthenticated(bool key_given) {
+  return {.status = 401,
+          .message = key_given ? "Incorrect API key provided"
+                               : "No API key provided: send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'",
+          .code = "invalid_api_key"};
+}
 
-Target find_target(std::string_view path) {
+}  // namespace
+
+Gateway::Target Gateway::find_target(std::string_view path) {
   constexpr std::string_view kGet = "GET, HEAD, OPTIONS";
   constexpr std::string_view kPost = "POST, OPTIONS";
   if (path == "/") return {Place::kRoot, {}, kGet};
@@ -69,27 +80,11 @@ Target find_target(std::string_view path) {
   return {};
 }
 
-bool is_allowed(std::string_view methods, std::string_view method) {
-  for (size_t at = 0; at < methods.size();) {
-    const size_t comma = std::min(methods.find(", ", at), methods.size());
-    if (methods.substr(at, comma - at) == method) return true;
-    at = comma + 2;
-  }
-  return false;
+bool Gateway::is_completion(Place place) { return place == Place::kChat || place == Place::kCompletions; }
+
+bool Gateway::needs_key(Place place) {
+  return place != Place::kRoot && place != Place::kHealth && place != Place::kReady;
 }
-
-bool is_completion(Place place) { return place == Place::kChat || place == Place::kCompletions; }
-
-bool needs_key(Place place) { return place != Place::kRoot && place != Place::kHealth && place != Place::kReady; }
-
-WireError unauthenticated(bool key_given) {
-  return {.status = 401,
-          .message = key_given ? "Incorrect API key provided"
-                               : "No API key provided: send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'",
-          .code = "invalid_api_key"};
-}
-
-}  // namespace
 
 std::string request_id_of(const HttpRequest& request) {
   const std::string_view given = request.header("x-request-id");
@@ -102,17 +97,87 @@ void respond_error(HttpExchange& exchange, const WireError& error, HttpHeaders h
   exchange.respond(error.status, headers, error_body(error));
 }
 
-Gateway::Reply Gateway::text_reply(int status, std::string body) {
+HttpAnswer Gateway::text_reply(int status, std::string body) {
   return {status, {{"content-type", "text/plain; charset=utf-8"}}, std::move(body)};
 }
 
-Gateway::Reply Gateway::json_reply(std::string body) {
+HttpAnswer Gateway::json_reply(std::string body) {
   return {200, {{"content-type", "application/json"}}, std::move(body)};
 }
 
-Gateway::Reply Gateway::error_reply(const WireError& error) {
-  Reply reply{error.status, {{"content-type", "application/json"}}, error_body(error)};
+HttpAnswer Gateway::error_reply(const WireError& error) {
+  HttpAnswer reply{error.status, {{"content-type", "application/json"}}, error_body(error)};
   if (error.retry_after_s > 0) reply.headers.emplace_back("retry-after", std::to_string(error.retry_after_s));
+  return reply;
+}
+
+// Why nobody looks at the request's body; nullopt when it is to be served.
+std::optional<HttpAnswer> Gateway::refusal(const HttpRequest& request, const Target& target,
+                                           const LiveSettings& settings, const std::optional<Identity>& identity) {
+  if (target.place == Place::kNowhere) {
+    return error_reply({.status = 404,
+                        .message = fmt::format("There is nothing at {} {}; this gateway serves /v1/chat/completions, "
+                                               "/v1/completions and /v1/models",
+                                               request.method, request.path),
+                        .code = "not_found"});
+  }
+  if (request.method == "OPTIONS") return HttpAnswer{204, {{"allow", std::string(target.methods)}}, ""};
+  if (!is_allowed(target.methods, request.method)) {
+    HttpAnswer reply = error_reply(
+        {.status = 405,
+         .message = fmt::format("{} does not answer {}; use {}", request.path, request.method, target.methods),
+         .code = "method_not_allowed"});
+    reply.headers.emplace_back("allow", target.methods);
+    return reply;
+  }
+  if (needs_key(target.place) && !identity) {
+    services_.metrics.refused("unauthenticated");
+    HttpAnswer reply =
+        error_reply(unauthenticated(!request.header("authorization").empty() || !request.header("x-api-key").empty()));
+    reply.headers.emplace_back("www-authenticate", "Bearer realm=\"warmpath\"");
+    return reply;
+  }
+  if (!is_completion(target.place)) return std::nullopt;
+  if (!settings.auth->required() && is_foreign_origin(request.header("origin"))) {
+    services_.metrics.refused("foreign_origin");
+    return error_reply({.status = 403,
+                        .message = "This gateway has no keys, so it refuses requests that web pages of other sites "
+                                   "send (Origin header). Set auth.keys to serve browsers",
+                        .code = "foreign_origin"});
+  }
+  if (services_.draining.load(std::memory_order_relaxed)) {
+    services_.metrics.refused("draining");
+    return error_reply(nobody_to_serve("The gateway is shutting down", 2));
+  }
+  return std::nullopt;
+}
+
+void Gateway::log_request(const HttpRequest& request, const std::string& request_id, const Target& target,
+                          const LiveSettings& settings, const std::optional<Identity>& identity, int status) {
+  // Probes come every few seconds and say nothing new.
+  const bool is_probe = target.place == Place::kHealth || target.place == Place::kReady;
+  if (!settings.log.access || is_probe) return;
+  log_info("request", {{"request", request_id},
+                       {"tenant", identity ? identity->tenant->name : ""},
+                       {"method", request.method},
+                       {"path", request.path},
+                       {"status", status}});
+}
+
+std::optional<HttpAnswer> Gateway::refuse_before_body(const HttpRequest& request) {
+  const std::shared_ptr<const LiveSettings> settings = services_.settings();
+  const Target target = find_target(request.path);
+  std::optional<Identity> identity;
+  if (needs_key(target.place)) identity = settings->auth->identify(request);
+  std::optional<HttpAnswer> reply = refusal(request, target, *settings, identity);
+  if (!reply && is_completion(target.place) && services_.in_progress.load() >= settings->limits.max_requests) {
+    services_.metrics.refused("too_many_requests");
+    reply = error_reply(too_many_requests(settings->limits.max_requests));
+  }
+  if (!reply) return std::nullopt;
+  std::string request_id = request_id_of(request);
+  log_request(request, request_id, target, *settings, identity, reply->status);
+  reply->headers.emplace_back("x-request-id", std::move(request_id));
   return reply;
 }
 
@@ -124,40 +189,13 @@ void Gateway::handle(std::shared_ptr<HttpExchange> exchange) {
   std::optional<Identity> identity;
   if (needs_key(target.place)) identity = settings->auth->identify(request);
 
-  Reply reply;
-  if (target.place == Place::kNowhere) {
-    reply = error_reply({.status = 404,
-                         .message = fmt::format("There is nothing at {} {}; this gateway serves /v1/chat/completions, "
-                                                "/v1/completions and /v1/models",
-                                                request.method, request.path),
-                         .code = "not_found"});
-  } else if (request.method == "OPTIONS") {
-    reply = {204, {{"allow", std::string(target.methods)}}, ""};
-  } else if (!is_allowed(target.methods, request.method)) {
-    reply = error_reply(
-        {.status = 405,
-         .message = fmt::format("{} does not answer {}; use {}", request.path, request.method, target.methods),
-         .code = "method_not_allowed"});
-    reply.headers.emplace_back("allow", target.methods);
-  } else if (needs_key(target.place) && !identity) {
-    services_.metrics.refused("unauthenticated");
-    reply =
-        error_reply(unauthenticated(!request.header("authorization").empty() || !request.header("x-api-key").empty()));
-    reply.headers.emplace_back("www-authenticate", "Bearer realm=\"warmpath\"");
-  } else if (is_completion(target.place) && !settings->auth->required() &&
-             is_foreign_origin(request.header("origin"))) {
-    services_.metrics.refused("foreign_origin");
-    reply = error_reply({.status = 403,
-                         .message = "This gateway has no keys, so it refuses requests that web pages of other sites "
-                                    "send (Origin header). Set auth.keys to serve browsers",
-                         .code = "foreign_origin"});
-  } else if (is_completion(target.place) && !services_.draining.load(std::memory_order_relaxed)) {
+  HttpAnswer reply;
+  if (std::optional<HttpAnswer> refused = refusal(request, target, *settings, identity)) {
+    reply = *std::move(refused);
+  } else if (is_completion(target.place)) {
     begin_completion(std::move(exchange), target.place == Place::kChat ? Wire::kChat : Wire::kCompletions,
                      *std::move(identity), std::move(request_id), settings);
     return;
-  } else if (is_completion(target.place)) {
-    services_.metrics.refused("draining");
-    reply = error_reply(nobody_to_serve("The gateway is shutting down", 2));
   } else if (target.place == Place::kModels) {
     reply = list_models();
   } else if (target.place == Place::kModel) {
@@ -169,16 +207,7 @@ void Gateway::handle(std::shared_ptr<HttpExchange> exchange) {
   } else {
     reply = text_reply(200, "warmpath: an OpenAI-compatible gateway; base URL of clients: /v1\n");
   }
-
-  // Probes come every few seconds and say nothing new.
-  const bool is_probe = target.place == Place::kHealth || target.place == Place::kReady;
-  if (settings->log.access && !is_probe) {
-    log_info("request", {{"request", request_id},
-                         {"tenant", identity ? identity->tenant->name : ""},
-                         {"method", request.method},
-                         {"path", request.path},
-                         {"status", reply.status}});
-  }
+  log_request(request, request_id, target, *settings, identity, reply.status);
   reply.headers.emplace_back("x-request-id", std::move(request_id));
   exchange->respond(reply.status, reply.headers, std::move(reply.body));
 }
@@ -190,9 +219,9 @@ void Gateway::begin_completion(std::shared_ptr<HttpExchange> exchange, Wire wire
   answer->begin();
 }
 
-Gateway::Reply Gateway::list_models() const { return json_reply(model_list_json(services_.fleet, start_time())); }
+HttpAnswer Gateway::list_models() const { return json_reply(model_list_json(services_.fleet, start_time())); }
 
-Gateway::Reply Gateway::show_model(std::string_view name) const {
+HttpAnswer Gateway::show_model(std::string_view name) const {
   const std::optional<std::string> decoded = percent_decoded(name);
   std::string body = decoded ? model_json(services_.fleet, *decoded, start_time()) : "";
   if (!body.empty()) return json_reply(std::move(body));
@@ -202,7 +231,7 @@ Gateway::Reply Gateway::show_model(std::string_view name) const {
                       .code = "model_not_found"});
 }
 
-Gateway::Reply Gateway::show_readiness() const {
+HttpAnswer Gateway::show_readiness() const {
   const bool draining = services_.draining.load(std::memory_order_relaxed);
   const bool ready = !draining && services_.fleet.ready();
   std::string body = ready ? "ready\n" : draining ? "draining\n" : "waiting for replicas\n";
@@ -211,7 +240,7 @@ Gateway::Reply Gateway::show_readiness() const {
     const auto usable = std::count_if(replicas.begin(), replicas.end(), [](const auto& r) { return r->usable(); });
     body += fmt::format("{}: {} of {} replicas\n", model->name(), usable, replicas.size());
   }
-  Reply reply = text_reply(ready ? 200 : 503, std::move(body));
+  HttpAnswer reply = text_reply(ready ? 200 : 503, std::move(body));
   if (!ready) reply.headers.emplace_back("retry-after", "1");
   return reply;
 }

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "router/http.h"
 #include "router/prepared_request.h"
@@ -27,23 +29,33 @@ class Gateway final : public HttpHandler {
   explicit Gateway(Services& services) : services_(services) {}
 
   void handle(std::shared_ptr<HttpExchange> exchange) override;
+  // So that nobody without a key makes the gateway hold bodies.
+  std::optional<HttpAnswer> refuse_before_body(const HttpRequest& request) override;
 
  private:
-  // An answer that is known at once.
-  struct Reply {
-    int status = 200;
-    HttpHeaders headers;
-    std::string body;
+  enum class Place { kNowhere, kRoot, kHealth, kReady, kChat, kCompletions, kModels, kModel };
+  struct Target {
+    Place place = Place::kNowhere;
+    std::string_view rest;     // the model's name, percent-encoded
+    std::string_view methods;  // allowed ones
   };
-  static Reply text_reply(int status, std::string body);
-  static Reply json_reply(std::string body);
-  static Reply error_reply(const WireError& error);
+  static Target find_target(std::string_view path);
+  static bool is_completion(Place place);
+  static bool needs_key(Place place);
 
+  static HttpAnswer text_reply(int status, std::string body);
+  static HttpAnswer json_reply(std::string body);
+  static HttpAnswer error_reply(const WireError& error);
+
+  std::optional<HttpAnswer> refusal(const HttpRequest& request, const Target& target, const LiveSettings& settings,
+                                    const std::optional<Identity>& identity);
+  static void log_request(const HttpRequest& request, const std::string& request_id, const Target& target,
+                          const LiveSettings& settings, const std::optional<Identity>& identity, int status);
   void begin_completion(std::shared_ptr<HttpExchange> exchange, Wire wire, Identity identity, std::string request_id,
                         std::shared_ptr<const LiveSettings> settings);
-  Reply list_models() const;
-  Reply show_model(std::string_view name) const;
-  Reply show_readiness() const;
+  HttpAnswer list_models() const;
+  HttpAnswer show_model(std::string_view name) const;
+  HttpAnswer show_readiness() const;
 
   Services& services_;
 };

@@ -17,6 +17,10 @@ namespace warmpath {
 
 namespace {
 
+// When the time to drain is up: for answering what can still be answered with 503.
+constexpr double kLastWordS = 1;
+constexpr double kAskHurryS = 0.05;
+
 // The token in an endpoint's file: its first line.
 Result<std::string> read_token(const std::string& path) {
   std::ifstream file(path);
@@ -101,14 +105,21 @@ Result<std::vector<std::string>> GatewayService::reload(const GatewayConfig& con
   return parts_->core->reload(config);
 }
 
-bool GatewayService::drain() {
+bool GatewayService::drain(const std::function<bool()>& hurry) {
   parts_->core->begin_drain();
   parts_->server->begin_drain();
-  const double drain_s = parts_->core->services().settings()->limits.drain_s;
-  log_info("draining", {{"in_progress", parts_->core->services().in_progress.load()}, {"drain_s", drain_s}});
-  const bool idle = parts_->server->wait_until_idle(drain_s);
+  const Services& services = parts_->core->services();
+  const double drain_s = services.settings()->limits.drain_s;
+  log_info("draining", {{"in_progress", services.in_progress.load()}, {"drain_s", drain_s}});
+  const Clock& clock = SystemClock::instance();
+  const double end_s = clock.now_s() + drain_s;
+  bool idle = parts_->server->wait_until_idle(0);
+  while (!idle && clock.now_s() < end_s && !(hurry && hurry())) {
+    idle = parts_->server->wait_until_idle(std::clamp(end_s - clock.now_s(), 0.0, kAskHurryS));
+  }
   if (!idle) {
-    log_warn("drain_time_is_up", {{"aborted", parts_->core->services().in_progress.load()}});
+    log_warn("drain_time_is_up", {{"in_progress", services.in_progress.load()}, {"drain_s", drain_s}});
+    parts_->server->end_drain(kLastWordS);
   }
   return idle;
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,8 +32,8 @@ class GatewayService {
   Result<std::vector<std::string>> reload(const GatewayConfig& config);
 
   // /readyz turns 503 and new requests are refused; returns once those in progress are answered, or after
-  // limits.drain_s (false then: some are left).
-  bool drain();
+  // limits.drain_s or once `hurry` says so, which is asked now and then (false then: some were told that it is over).
+  bool drain(const std::function<bool()>& hurry = nullptr);
   // Aborts what is in progress and stops everything. Idempotent.
   void stop();
 

@@ -54,7 +54,7 @@ struct Receipt {
   int64_t best_tokens = 0;
   LossReason loss = LossReason::kNone;
   int64_t completion_tokens = 0;
-  std::string_view outcome;  // "ok", or a status code's name
+  std::string_view outcome;  // "ok", a status code's name, or "drain_over"; of static text
   double decide_s = 0;
   double queue_s = 0;        // at the replica
   double prefill_s = 0;      // at the replica

@@ -155,6 +155,26 @@ TEST(Kill, ARestartedReplicaServesAgainAndIsNotTakenForItsFormerSelf) {
       << "the old replica's blocks must be forgotten";
 }
 
+TEST(Kill, AGatewayWhoseTimeToDrainIsOverSaysSo) {
+  ProcessFleetOptions options = slow_fleet();
+  options.replicas = 1;
+  options.gateway_yaml = "limits: {drain_s: 0.3}\n";
+  auto fleet = ProcessFleet::start(options);
+  ASSERT_TRUE(fleet.ok()) << fleet.status().message();
+  auto whole = std::async(std::launch::async, [&] { return ask((*fleet)->port(), body("whole", 40, 4000, false)); });
+  auto stream = std::async(std::launch::async, [&] { return ask((*fleet)->port(), body("stream", 40, 4000, true)); });
+  ASSERT_TRUE((*fleet)->wait_for_stats(0, 20, [](const ReplicaStats& stats) { return stats.running == 2; }));
+  kill((*fleet)->gateway().pid(), SIGTERM);
+  const Answer told = whole.get(), cut = stream.get();
+  ASSERT_TRUE(told.reply.ok()) << told.reply.status().message();
+  EXPECT_EQ(told.reply->status, 503);
+  EXPECT_FALSE(told.reply->header("retry-after").empty());
+  EXPECT_FALSE(cut.clean_end);
+  EXPECT_FALSE(cut.reply.ok()) << "a cut stream must not end like a whole one";
+  EXPECT_TRUE((*fleet)->gateway().wait_until(5));
+  EXPECT_NE((*fleet)->gateway_log().find("drain_over"), std::string::npos) << (*fleet)->gateway_log();
+}
+
 class ClientLeaves : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -22,6 +22,10 @@ WireError too_busy(std::string message, int retry_after_s) {
           .retry_after_s = retry_after_s};
 }
 
+WireError too_many_requests(int64_t most) {
+  return too_busy(fmt::format("The gateway already has {} requests in progress", most), 1);
+}
+
 WireError nobody_to_serve(std::string message, int retry_after_s) {
   return {.status = 503,
           .message = std::move(message),

@@ -3,6 +3,7 @@
 // Thread safety: values and pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,7 @@ WireError bad_request(std::string_view param, std::string message);
 // A field this server understands but cannot honour. Refused, because ignoring it would change what the caller gets.
 WireError unsupported(std::string_view param, std::string message);
 WireError too_busy(std::string message, int retry_after_s);         // 429
+WireError too_many_requests(int64_t most);                          // likewise: the gateway's own limit
 WireError nobody_to_serve(std::string message, int retry_after_s);  // 503
 
 // "This model's maximum context length is X tokens. However, you requested Y tokens (...)": the wording that agents'
