@@ -38,6 +38,8 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // some editors begin a file with it
+
 struct KeyLine {
   std::string tenant;
   KeyDigest digest{};
@@ -63,20 +65,31 @@ bool parse_key_line(std::string_view line, KeyLine& key) {
 
 Result<std::vector<KeyLine>> read_key_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return failed_precondition(fmt::format("auth.keys: cannot open {}: {}", path, std::strerror(errno)));
+  if (!file) return failed_precondition(fmt::format("cannot open {}: {}", path, std::strerror(errno)));
   std::vector<KeyLine> lines;
   std::string text;
+  std::map<KeyDigest, size_t> seen;  // to the line's index
   for (int number = 1; std::getline(file, text); ++number) {
+    if (number == 1 && text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
     const std::string_view line = trim(std::string_view(text).substr(0, text.find('#')));
     if (line.empty()) continue;
-    if (!parse_key_line(line, lines.emplace_back())) {
+    KeyLine& key = lines.emplace_back();
+    if (!parse_key_line(line, key)) {
       // The line itself is not shown: someone may have put a plain key there.
       return failed_precondition(fmt::format(
           "{} line {}: expected TENANT:SHA256-HEX or TENANT:SHA256-HEX:admin (make one with `warmpath keys add`)", path,
           number));
     }
+    const auto [first, fresh] = seen.emplace(key.digest, lines.size() - 1);
+    if (fresh) continue;
+    // Written twice is no harm; meaning two things is.
+    if (lines[first->second].tenant != key.tenant || lines[first->second].admin != key.admin) {
+      return failed_precondition(fmt::format(
+          "{} line {}: this key stands further up with another tenant or right; keep one of the two", path, number));
+    }
+    lines.pop_back();
   }
-  if (lines.empty()) return failed_precondition(fmt::format("auth.keys: {} holds no keys", path));
+  if (lines.empty()) return failed_precondition(path + " holds no keys");
   return lines;
 }
 
@@ -123,7 +136,7 @@ std::shared_ptr<const Auth> Auth::open_to_all() {
 
 Result<std::shared_ptr<const Auth>> Auth::load(const std::string& key_file, const std::string& state_file) {
   const Result<std::vector<KeyLine>> read = read_key_file(key_file);
-  if (!read.ok()) return read.status();
+  if (!read.ok()) return Status(read.status().code(), "auth.keys: " + read.status().message());
   const std::vector<KeyLine>& lines = *read;
   std::vector<std::string> tenants;
   for (const KeyLine& line : lines) tenants.push_back(line.tenant);

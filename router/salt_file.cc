@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -47,25 +49,62 @@ Status read_salts(const std::string& path, SaltsByTenant& salts) {
   return {};
 }
 
+// Held from reading to replacing, so that two gateways that start together agree on a new tenant's salt.
+class FileLock {
+ public:
+  explicit FileLock(const std::string& path)
+      : file_(open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    while (file_ >= 0 && flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~FileLock() {
+    if (file_ >= 0) close(file_);
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  const int file_;
+};
+
+// A disk that fills up takes a part and fails only then.
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t taken = write(file, text.data(), text.size());
+    if (taken < 0 && errno == EINTR) continue;
+    if (taken <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(taken));
+  }
+  return true;
+}
+
 Status write_salts(const std::string& path, const SaltsByTenant& salts) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::error_code ignored;
-  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
   std::string text;
   for (const auto& [tenant, salt] : salts) text += fmt::format("{} {}\n", tenant, bytes_to_hex(salt));
   const std::string fresh = path + ".new";
   const int file = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return file_error(fresh, "cannot be created");
-  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(file) == 0;
-  if (close(file) != 0 || !written) return file_error(fresh, "cannot be written");
-  if (rename(fresh.c_str(), path.c_str()) != 0) return file_error(path, "cannot be replaced");
-  return {};
+  const bool written = write_all(file, text) && fsync(file) == 0;
+  Status status = written ? Status() : file_error(fresh, "cannot be written");
+  if (close(file) != 0 && status.ok()) status = file_error(fresh, "cannot be written");
+  if (status.ok() && rename(fresh.c_str(), path.c_str()) != 0) status = file_error(path, "cannot be replaced");
+  if (!status.ok()) unlink(fresh.c_str());
+  return status;
 }
 
 }  // namespace
 
 Result<SaltsByTenant> load_or_create_salts(const std::string& path, const std::vector<std::string>& tenants) {
   SaltsByTenant salts;
+  // What needs no change needs no lock, nor a folder that can be written.
+  WARMPATH_RETURN_IF_ERROR(read_salts(path, salts));
+  if (std::all_of(tenants.begin(), tenants.end(), [&](const std::string& tenant) { return salts.contains(tenant); })) {
+    return salts;
+  }
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  const FileLock lock(path);
   WARMPATH_RETURN_IF_ERROR(read_salts(path, salts));
   bool added = false;
   for (const std::string& tenant : tenants) {

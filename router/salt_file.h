@@ -1,5 +1,5 @@
 // The state file of tenants' salts: one `TENANT SALT-IN-HEX` a line, mode 0600, replaced atomically.
-// Thread safety: pure functions; two processes must not share one file.
+// Thread safety: pure functions; processes that share one file wait for each other (flock on FILE.lock).
 #pragma once
 
 #include <map>

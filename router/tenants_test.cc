@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/block_chain.h"
 #include "router/gateway_fixture.h"
+#include "router/salt_file.h"
 
 namespace warmpath {
 namespace {
@@ -189,6 +191,51 @@ TEST_F(TenantsTest, AReloadChangesKeysAndModels) {
     EXPECT_EQ(ask("POST", kChatPath, chat("hi"), bearer("key-new")).header("x-warmpath-replica"), "b");
   }
   EXPECT_EQ(a_->calls(), a_before);
+}
+
+TEST_F(TenantsTest, KeyFilesFromAnyEditorAreReadAndContradictionsAreNot) {
+  const std::string red = key_file_line("red", "key-red"), blue = key_file_line("blue", "key-blue");
+  std::ofstream(config_.auth.keys) << "\xef\xbb\xbf" + red + "\r\n\r\n  " + blue + "\t# of 2026\r\n" + red;
+  const auto auth = Auth::load(config_.auth.keys, config_.auth.state);
+  ASSERT_TRUE(auth.ok()) << auth.status().message();
+  EXPECT_EQ((*auth)->keys(), 2u);
+  EXPECT_EQ((*auth)->identify_key("key-red")->tenant->name, "red");
+  for (const std::string& other : {key_file_line("green", "key-red"), red + ":admin"}) {
+    write_keys({red, blue, other});
+    const auto refused = Auth::load(config_.auth.keys, config_.auth.state);
+    EXPECT_THAT(refused.status().message(), HasSubstr("line 5: this key stands further up")) << other;
+  }
+}
+
+TEST_F(TenantsTest, GatewaysThatStartTogetherAgreeOnNewSalts) {
+  const std::string path = folder_ / "shared.salts";
+  std::vector<std::thread> starting;
+  std::vector<SaltsByTenant> got(8);
+  for (size_t gateway = 0; gateway < got.size(); ++gateway) {
+    starting.emplace_back([&, gateway] {
+      auto salts = load_or_create_salts(path, {"red", "t" + std::to_string(gateway)});
+      ASSERT_TRUE(salts.ok()) << salts.status().message();
+      got[gateway] = *std::move(salts);
+    });
+  }
+  for (std::thread& thread : starting) thread.join();
+  for (const SaltsByTenant& salts : got) EXPECT_EQ(salts.at("red"), got[0].at("red"));
+  const auto after = load_or_create_salts(path, {"red"});
+  ASSERT_TRUE(after.ok());
+  EXPECT_EQ(after->size(), 9u) << "nobody's salt was lost";
+}
+
+TEST_F(TenantsTest, AFullDiskLeavesTheOldSaltsAndSaysWhy) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const std::string path = folder_ / "full.salts";
+  const auto before = load_or_create_salts(path, {"red"});
+  ASSERT_TRUE(before.ok());
+  std::filesystem::create_symlink("/dev/full", path + ".new");
+  const auto refused = load_or_create_salts(path, {"red", "blue"});
+  EXPECT_THAT(refused.status().message(), HasSubstr("No space left on device"));
+  const auto after = load_or_create_salts(path, {"red"});
+  ASSERT_TRUE(after.ok());
+  EXPECT_EQ(*after, *before);
 }
 
 TEST_F(TenantsTest, ARefusedReloadChangesNothing) {
