@@ -36,6 +36,9 @@ Result<std::chrono::sys_seconds> parse_civil_time(std::string_view text) {
          std::chrono::minutes(minute) + std::chrono::seconds(second);
 }
 
+// Arguments of more values than this stay the string they came as.
+constexpr size_t kMostArgumentValues = 100'000;
+
 Value frozen(Value value) {
   if (value.is_list()) value.as_list().frozen = true;
   if (value.is_dict()) value.as_dict().frozen = true;
@@ -121,7 +124,8 @@ Value with_parsed_tool_arguments(const Value& message) {
     if (arguments == nullptr || !arguments->is_string()) continue;
     const std::string json = arguments->string_or_empty();
     // An empty string is how some clients spell a call without arguments.
-    Result<Value> parsed = json.empty() ? Result<Value>(frozen(Value::dict())) : value_from_json(json);
+    Result<Value> parsed = json.empty() ? Result<Value>(frozen(Value::dict()))
+                                        : value_from_json(json, Origin::kMessage, kMostArgumentValues);
     if (!parsed.ok() || !parsed->is_dict()) continue;
     parsed_calls.back() = with_entry(call, "function", with_entry(*function, "arguments", *std::move(parsed)));
     changed = true;

@@ -113,10 +113,11 @@ Result<Value> number(std::string_view token) {
 
 class Reader {
  public:
-  explicit Reader(Origin origin) : origin_(origin) {}
+  Reader(Origin origin, size_t max_values) : origin_(origin), left_(max_values) {}
 
   // REQUIRES a valid `value`. Parser errors come back as a Status.
   Result<Value> read(ondemand::value value, int depth) {
+    WARMPATH_RETURN_IF_ERROR(count());
     if (depth >= Value::kMaxDepth) return invalid_argument(fmt::format("JSON nested deeper than {}", Value::kMaxDepth));
     ondemand::json_type type;
     if (const auto error = value.type().get(type)) return failed(error);
@@ -180,6 +181,7 @@ class Reader {
       if (const auto error = field.key().get(raw)) return failed(error);
       ondemand::value inner;
       if (const auto error = field.value().get(inner)) return failed(error);
+      WARMPATH_RETURN_IF_ERROR(count());
       Result<Value> key = text(raw);
       if (!key.ok()) return key.status();
       Result<Value> item = read(inner, depth + 1);
@@ -191,12 +193,19 @@ class Reader {
   }
 
  private:
+  Status count() {
+    if (left_ == 0) return resource_exhausted("too many JSON values");
+    --left_;
+    return {};
+  }
+
   const Origin origin_;
+  size_t left_;
 };
 
 }  // namespace
 
-Result<Value> value_from_json(std::string_view json, Origin origin) {
+Result<Value> value_from_json(std::string_view json, Origin origin, size_t max_values) {
   thread_local ondemand::parser parser;
   const simdjson::padded_string padded(json);
   ondemand::document document;
@@ -204,7 +213,7 @@ Result<Value> value_from_json(std::string_view json, Origin origin) {
   ondemand::json_type type;
   if (const auto error = document.type().get(type)) return Reader::failed(error);
   const Status more = invalid_argument("not valid JSON: more text after the value");
-  Reader reader(origin);
+  Reader reader(origin, max_values);
   Result<Value> result = Value::none();
   if (type == ondemand::json_type::array) {
     result = reader.array(document, 0);

@@ -10,10 +10,9 @@
 namespace warmpath {
 namespace {
 
-// What a value holds in memory, about: nodes of 64 to 100 bytes each and the strings' own bytes.
+// What a value holds in memory, about.
 size_t bytes_of(const Value& value) {
-  constexpr size_t kNode = 112;
-  size_t bytes = kNode;
+  size_t bytes = kValueBytes;
   if (value.is_string()) bytes += value.as_text().size();
   if (value.is_list()) {
     for (const Value& item : value.as_list().items) bytes += bytes_of(item);
@@ -28,7 +27,11 @@ size_t bytes_of(const Value& value) {
 
 struct MessageCache::Shards {
   explicit Shards(size_t max_bytes) : cache(max_bytes) {}
-  LruCache<Value> cache;
+  struct Entry {
+    Value message;
+    size_t bytes = 0;
+  };
+  LruCache<Entry> cache;
   std::atomic<uint64_t> hits{0};
   std::atomic<uint64_t> misses{0};
 };
@@ -37,17 +40,28 @@ MessageCache::MessageCache(size_t max_bytes) : shards_(std::make_unique<Shards>(
 MessageCache::~MessageCache() = default;
 
 Result<Value> MessageCache::read(std::string_view raw_json) {
+  size_t budget = budget_for(raw_json.size());
+  return read(raw_json, budget);
+}
+
+Result<Value> MessageCache::read(std::string_view raw_json, size_t& budget) {
+  const auto over_budget = [] { return resource_exhausted("too many JSON values"); };
   const Hash128 key = secret_hash(raw_json);
   if (auto found = shards_->cache.find(key)) {
     shards_->hits.fetch_add(1, std::memory_order_relaxed);
-    return *std::move(found);
+    if (found->bytes > budget) return over_budget();
+    budget -= found->bytes;
+    return std::move(found->message);
   }
   shards_->misses.fetch_add(1, std::memory_order_relaxed);
-  Result<Value> parsed = value_from_json(raw_json);
+  Result<Value> parsed = value_from_json(raw_json, Origin::kMessage, budget / kValueBytes);
   if (!parsed.ok()) return parsed;
   if (!parsed->is_dict()) return invalid_argument("a message must be a JSON object");
   Value message = with_parsed_tool_arguments(*parsed);
-  shards_->cache.insert(key, message, bytes_of(message));
+  const size_t bytes = bytes_of(message);
+  if (bytes > budget) return over_budget();
+  budget -= bytes;
+  shards_->cache.insert(key, {message, bytes}, bytes);
   return message;
 }
 

@@ -19,7 +19,14 @@ class MessageCache {
   ~MessageCache();
 
   // The message that `raw_json` (one JSON object) spells, tool-call arguments parsed (with_parsed_tool_arguments).
+  // What it takes in memory comes off `budget`; resource_exhausted when that is not enough.
+  Result<Value> read(std::string_view raw_json, size_t& budget);
+  // With a budget of its own: budget_for(raw_json.size()).
   Result<Value> read(std::string_view raw_json);
+
+  // Memory for messages of so many bytes of JSON together: ample for any conversation, and a bound for JSON made of
+  // millions of empty objects.
+  static size_t budget_for(size_t json_bytes) { return (size_t{16} << 20) + 6 * json_bytes; }
 
   struct Stats {
     uint64_t hits = 0;

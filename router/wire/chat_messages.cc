@@ -9,9 +9,23 @@ namespace warmpath {
 
 namespace {
 
+constexpr size_t kMostTemplateVariables = 10'000;  // values in chat_template_kwargs
+
+size_t json_bytes(const ChatRequest& request) {
+  size_t bytes = 0;
+  for (const std::string_view message : request.messages) bytes += message.size();
+  for (const std::string_view tool : request.tools) bytes += tool.size();
+  return bytes;
+}
+
 bool refuse(WireError& error, std::string param, std::string_view what) {
   error = bad_request(param, fmt::format("'{}' {}", param, what));
   return false;
+}
+
+std::string what_is_wrong(const Status& status) {
+  return (status.code() == StatusCode::kResourceExhausted ? "cannot be read: " : "is not valid JSON: ") +
+         status.message();
 }
 
 std::string at_message(size_t position, std::string_view rest = "") {
@@ -105,14 +119,15 @@ bool add_message(Value message, size_t position, Conversation& conversation, Wir
   return true;
 }
 
-bool read_tools(const ChatRequest& request, MessageCache& cache, Conversation& conversation, WireError& error) {
+bool read_tools(const ChatRequest& request, MessageCache& cache, size_t& budget, Conversation& conversation,
+                WireError& error) {
   if (request.tools.empty()) return true;
   std::vector<Value> tools;
   tools.reserve(request.tools.size());
   for (size_t n = 0; n < request.tools.size(); ++n) {
     const auto param = [&](std::string_view rest) { return fmt::format("tools[{}]{}", n, rest); };
-    Result<Value> tool = cache.read(request.tools[n]);
-    if (!tool.ok()) return refuse(error, param(""), "is not valid JSON: " + tool.status().message());
+    Result<Value> tool = cache.read(request.tools[n], budget);
+    if (!tool.ok()) return refuse(error, param(""), what_is_wrong(tool.status()));
     const Value* type = tool->find("type");
     if (!is_text(type, "function")) {
       const std::string word = type == nullptr ? "" : type->string_or_empty().substr(0, 64);
@@ -131,9 +146,9 @@ bool read_tools(const ChatRequest& request, MessageCache& cache, Conversation& c
 
 bool read_template_variables(const ChatRequest& request, Conversation& conversation, WireError& error) {
   if (!request.template_kwargs.empty()) {
-    Result<Value> kwargs = value_from_json(request.template_kwargs);
+    Result<Value> kwargs = value_from_json(request.template_kwargs, Origin::kMessage, kMostTemplateVariables);
     if (!kwargs.ok()) {
-      return refuse(error, "chat_template_kwargs", "is not valid JSON: " + kwargs.status().message());
+      return refuse(error, "chat_template_kwargs", what_is_wrong(kwargs.status()));
     }
     conversation.kwargs = *std::move(kwargs);
   }
@@ -150,12 +165,14 @@ bool read_template_variables(const ChatRequest& request, Conversation& conversat
 }  // namespace
 
 bool read_conversation(const ChatRequest& request, MessageCache& cache, Conversation& conversation, WireError& error) {
+  size_t budget = MessageCache::budget_for(json_bytes(request));
   for (size_t n = 0; n < request.messages.size(); ++n) {
-    Result<Value> message = cache.read(request.messages[n]);
-    if (!message.ok()) return refuse(error, at_message(n), "is not valid JSON: " + message.status().message());
+    Result<Value> message = cache.read(request.messages[n], budget);
+    if (!message.ok()) return refuse(error, at_message(n), what_is_wrong(message.status()));
     if (!add_message(*std::move(message), n, conversation, error)) return false;
   }
-  return read_tools(request, cache, conversation, error) && read_template_variables(request, conversation, error);
+  return read_tools(request, cache, budget, conversation, error) &&
+         read_template_variables(request, conversation, error);
 }
 
 }  // namespace warmpath
