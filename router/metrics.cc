@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -99,7 +100,8 @@ struct Metrics::Parts {
   Family<Counter>& routed = counter("warmpath_routed_total", "Prompts sent to a replica, by outcome.");
   Family<Counter>& failovers = counter("warmpath_failovers_total", "Prompts sent again to another replica.");
   Family<Counter>& gone = counter("warmpath_client_gone_total", "Clients that left before their answer was complete.");
-  Family<Counter>& aborted = counter("warmpath_streams_aborted_total", "Streams cut because their replica failed.");
+  Family<Counter>& aborted =
+      counter("warmpath_streams_aborted_total", "Streams cut after they began: the replica failed, or time was up.");
   Family<Counter>& refusals = counter("warmpath_refused_total", "Requests refused before a replica was asked.");
   Gauge& in_progress = gauge("warmpath_requests_in_progress", "Completions in progress.").Add({});
   Gauge& waiting = gauge("warmpath_requests_waiting", "Of those, waiting because every replica is full.").Add({});
@@ -209,8 +211,11 @@ void Metrics::Parts::read(const Fleet& fleet) {
       const ReplicaStats stats = replica->stats();
       replica_up.Add(labels).Set(replica->usable() ? 1 : 0);
       replica_exact.Add(labels).Set(replica->trust() == Trust::kExact ? 1 : 0);
-      replica_running.Add(labels).Set(load.running);
-      replica_queued.Add(labels).Set(load.queued);
+      // Our own books call a prompt running once its first token is there; the replica knows who holds a slot before.
+      const int32_t total = load.running + load.queued;
+      const int32_t running = std::clamp(stats.running, load.running, total);
+      replica_running.Add(labels).Set(running);
+      replica_queued.Add(labels).Set(total - running);
       replica_used.Add(labels).Set(count(stats.used_blocks));
       replica_cached.Add(labels).Set(count(stats.cached_blocks));
       const ReplicaId id = replica->index_id();
