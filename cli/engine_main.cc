@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/version.h"
+#include "cli/arguments.h"
 #include "cli/engine_options.h"
 #include "engine/cpu_backend.h"
 #include "engine/engine.h"
@@ -185,7 +186,7 @@ int main(int argc, char** argv) {
       "warmpath-engine"};
   app.set_version_flag("--version", std::string("warmpath-engine ") + warmpath::kVersion);
   warmpath::add_engine_flags(app, flags);
-  CLI11_PARSE(app, argc, argv);
+  if (const std::optional<int> code = warmpath::parse_arguments(app, argc, argv)) return *code;
   try {
     return warmpath::run(flags);
   } catch (const std::exception& error) {

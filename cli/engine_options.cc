@@ -8,12 +8,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <cstring>
 #include <fstream>
 
 #include "base/token.h"
+#include "cli/byte_size.h"
 
 namespace warmpath {
 
@@ -76,25 +75,6 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 86'400.0));
   app.add_flag("--exit-with-parent", flags.exit_with_parent, "end when the process that started this one ends");
-}
-
-Result<int64_t> parse_bytes(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  double factor = 0;
-  for (const auto& [name, value] : {std::pair<std::string_view, double>{"", 1},
-                                    {"B", 1},
-                                    {"KiB", 1024.0},
-                                    {"MiB", 1048576.0},
-                                    {"GiB", 1073741824.0},
-                                    {"TiB", 1099511627776.0}}) {
-    if (unit == name) factor = value;
-  }
-  if (error != std::errc() || factor == 0 || !std::isfinite(number) || number <= 0 || number * factor > 1e18) {
-    return invalid_argument(fmt::format("'{}' is not a size; write 512MiB, 1.5GiB or a number of bytes", text));
-  }
-  return static_cast<int64_t>(number * factor);
 }
 
 Result<int64_t> choose_kv_blocks(const EngineFlags& flags, int32_t context_tokens, int64_t block_bytes) {

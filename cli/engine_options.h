@@ -37,9 +37,6 @@ struct EngineFlags {
 // Registers the flags and their help.
 void add_engine_flags(CLI::App& app, EngineFlags& flags);
 
-// "512MiB", "1.5GiB", "1000000".
-Result<int64_t> parse_bytes(std::string_view text);
-
 // How many KV blocks to reserve: as asked; else room for four full contexts, but at most a quarter of the memory that
 // is free now and at least one full context. `block_bytes` of one block.
 Result<int64_t> choose_kv_blocks(const EngineFlags& flags, int32_t context_tokens, int64_t block_bytes);

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/byte_size.h"
+
 namespace warmpath {
 namespace {
 

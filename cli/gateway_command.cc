@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "config/reference.h"
 #include "router/config.h"
+#include "router/config_checks.h"
 #include "router/gateway_service.h"
 
 namespace warmpath {
@@ -34,13 +35,11 @@ ConfigResult<GatewayConfig> load(const std::string& path, bool insecure_no_auth)
   result.config->auth.insecure_no_auth = insecure_no_auth;
   const Result<std::string> text = read_config_file(path);
   if (text.ok()) {
-    parse_config_into(*gateway_schema().spec(), *text, read_environment, result.config.get(), result.errors);
+    parse_config_into(
+        *gateway_schema().spec(), *text, read_environment, result.config.get(), result.errors,
+        [&](CheckContext& context) { report_config_problems(find_reference_problems(*result.config), context); });
   } else {
     result.errors.push_back({0, 0, "", text.status().message()});
-  }
-  if (result.errors.empty()) {
-    const Status references = check_gateway_references(*result.config);
-    if (!references.ok()) result.errors.push_back({0, 0, "", references.message()});
   }
   if (!result.errors.empty()) result.config.reset();
   return result;
@@ -65,13 +64,11 @@ void reload(GatewayService& service, const Options& options) {
     log_error("reload_refused", {{"file", options.config}, {"errors", config.error_text()}});
     return;
   }
-  const auto notes = service.reload(*config.config);
-  if (!notes.ok()) {
-    log_error("reload_refused", {{"file", options.config}, {"errors", notes.status().message()}});
+  const auto reloaded = service.reload(*config.config);
+  if (!reloaded.ok()) {
+    log_error("reload_refused", {{"file", options.config}, {"errors", reloaded.status().message()}});
     return;
   }
-  for (const std::string& note : *notes) log_info("reload_note", {{"note", note}});
-  log_info("reloaded", {{"file", options.config}});
 }
 
 int serve(const Options& options) {
@@ -106,9 +103,9 @@ int serve(const Options& options) {
     if (signal != SIGHUP) break;
     reload(**service, options);
   }
-  log_info("draining", {{"drain_s", config.config->limits.drain_s}});
-  const bool all_answered = (*service)->drain();
-  if (!all_answered) log_warn("drain_ran_out", {{"drain_s", config.config->limits.drain_s}});
+  // A second signal ends it at once.
+  const timespec at_once{};
+  (*service)->drain([&] { return sigtimedwait(&signals, nullptr, &at_once) > 0; });
   (*service)->stop();
   log_info("stopped");
   return 0;

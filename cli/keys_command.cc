@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "router/auth.h"
 
@@ -29,7 +30,8 @@ int add(const Options& options) {
     return 1;
   };
   if (!is_tenant_name(options.tenant)) {
-    return fail("'" + options.tenant + "' is not a tenant's name: 1 to 64 letters, digits, '.', '_' or '-'");
+    return report_usage("warmpath keys add",
+                        "'" + options.tenant + "' is not a tenant's name: 1 to 64 letters, digits, '.', '_' or '-'");
   }
   std::error_code error;
   bool unfinished_line = false;

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "base/version.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 
 int main(int argc, char** argv) {
@@ -31,13 +32,13 @@ int main(int argc, char** argv) {
   }
   if (argc == 1) {
     std::fputs(app.help().c_str(), stdout);
-    return 2;
+    return warmpath::kExitUsage;
   }
-  CLI11_PARSE(app, argc, argv);
+  if (const std::optional<int> code = warmpath::parse_arguments(app, argc, argv)) return *code;
   try {
     return selected();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "warmpath: %s\n", error.what());
-    return 1;
+    return warmpath::kExitFailure;
   }
 }
