@@ -7,8 +7,10 @@
 
 namespace warmpath {
 
+bool is_standard_input(const std::string& path) { return path.empty() || path == "-"; }
+
 Result<std::string> read_input(const std::string& path, size_t max_bytes) {
-  const bool standard_input = path.empty() || path == "-";
+  const bool standard_input = is_standard_input(path);
   std::FILE* file = standard_input ? stdin : std::fopen(path.c_str(), "rb");
   if (file == nullptr) return not_found("cannot read " + path + ": " + strerror(errno));
   std::string bytes;

@@ -8,6 +8,7 @@
 
 namespace warmpath {
 
+bool is_standard_input(const std::string& path);
 // At most `max_bytes`; the error names the file.
 Result<std::string> read_input(const std::string& path, size_t max_bytes);
 

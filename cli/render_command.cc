@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/input_file.h"
@@ -46,14 +48,46 @@ Result<std::shared_ptr<const ChatTemplate>> load_template(const Options& options
                                std::string(vocabulary->text_of(vocabulary->eos)));
 }
 
+// What the gateway would refuse, told as it tells it; --exact leaves it to the template.
+Status check_shape(const Conversation& conversation) {
+  const auto wrong = [](const std::string& path, size_t index, const std::string& what) {
+    return invalid_argument("'" + path + "[" + std::to_string(index) + "]" + what);
+  };
+  const auto has_text = [](const Value* dict, std::string_view key) {
+    const Value* value = dict != nullptr && dict->is_dict() ? dict->find(key) : nullptr;
+    return value != nullptr && value->is_string();
+  };
+  const std::vector<Value>& messages = conversation.messages.as_list().items;
+  if (messages.empty()) return invalid_argument("'messages' must hold at least one message");
+  for (size_t index = 0; index < messages.size(); ++index) {
+    if (!messages[index].is_dict()) {
+      return wrong("messages", index, "' must be an object, such as {\"role\": \"user\", \"content\": \"Hello\"}");
+    }
+    if (!has_text(&messages[index], "role")) return wrong("messages", index, ".role' must be a string");
+  }
+  if (!conversation.tools.is_list()) return {};
+  const std::vector<Value>& tools = conversation.tools.as_list().items;
+  for (size_t index = 0; index < tools.size(); ++index) {
+    if (!tools[index].is_dict() || !has_text(tools[index].find("function"), "name")) {
+      return wrong("tools", index,
+                   "' must be an object, such as {\"type\": \"function\", \"function\": {\"name\": \"read\"}}");
+    }
+  }
+  return {};
+}
+
 int run(const Options& options) {
   const auto chat_template = load_template(options);
   if (!chat_template.ok()) return fail(chat_template.status());
   const auto json = read_input(options.conversation_file, kMaxInputBytes);
   if (!json.ok()) return fail(json.status());
   auto conversation = conversation_from_json(*json);
-  if (!conversation.ok()) return fail(conversation.status());
+  const std::string source =
+      is_standard_input(options.conversation_file) ? "standard input" : options.conversation_file;
+  if (!conversation.ok()) return fail(invalid_argument(source + ": " + conversation.status().message()));
   if (!options.exact) {
+    const Status shape = check_shape(*conversation);
+    if (!shape.ok()) return fail(invalid_argument(source + ": " + shape.message()));
     auto adapted = adapt_conversation((*chat_template)->abilities(), *conversation);
     if (!adapted.ok()) return fail(adapted.status());
     if (adapted->default_tools) {

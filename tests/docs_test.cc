@@ -93,6 +93,72 @@ TEST(Programs, SayWhatIsWrongWithAFile) {
   fs::remove(file);
 }
 
+TEST(Programs, AWrongCommandLineIsExplainedAndEndsWith2) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"warmpath upp", "did you mean up?"},
+      {"warmpath up --replcas 2", "unknown argument '--replcas'; did you mean --replicas?"},
+      {"warmpath up --replicas 0", "--replicas"},
+      {"warmpath up --port x", "--port"},
+      {"warmpath up --policy predicted_second", "did you mean \"predicted_seconds\"?"},
+      {"warmpath up --kv-bytes lots", "--kv-bytes: 'lots' is not a size"},
+      {"warmpath up --host 0.0.0.0", "can be reached from other machines"},
+      {"warmpath up --host example.org", "is no IP address"},
+      {"warmpath up --port 7001 --admin-port 7001", "each listener needs its own"},
+      {"warmpath gateway", "`warmpath gateway --help` shows how it is used"},
+      {"warmpath keys add", "`warmpath keys add --help` shows"},
+      {"warmpath keys add 'a b' --file /tmp/x", "is not a tenant's name"},
+      {"warmpath-engine --model synthetic:llama-2x64", "--listen"},
+      {"warmpath-engine --model synthetic:llama-2x64 --listen unix:/tmp/x --kv-byte 1", "did you mean --kv-bytes?"},
+  };
+  for (const auto& [command, expected] : rows) {
+    const Output output = run(command);
+    EXPECT_EQ(output.code, 2) << command << "\n" << output.text;
+    EXPECT_NE(output.text.find(expected), std::string::npos) << command << "\n" << output.text;
+    EXPECT_NE(output.text.find("--help` shows how it is used"), std::string::npos) << command << "\n" << output.text;
+  }
+  for (const char* command : {"warmpath up --model /nonexistent.gguf", "warmpath up --keys-file /nonexistent",
+                              "warmpath up --model synthetic:llama-2x64,context=1024 --context 4096",
+                              "warmpath gateway --config /nonexistent", "warmpath render /nonexistent"}) {
+    const Output output = run(command);
+    EXPECT_EQ(output.code, 1) << command << "\n" << output.text;
+  }
+}
+
+TEST(Programs, RenderSaysWhatIsWrongWithAConversation) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"hello", ".json: not valid JSON"},
+      {R"(["x"])", ".json: this is no JSON object; write a conversation as {"},
+      {R"({"messages": ["x"]})", "'messages[0]' must be an object"},
+      {R"({"messages": [{"content": "x"}]})", "'messages[0].role' must be a string"},
+      {R"({"messages": [{"role": "user", "content": "x"}], "tools": [{}]})", "'tools[0]' must be an object, such as {"},
+  };
+  const fs::path file = fs::temp_directory_path() / ("warmpath-docs-test-" + std::to_string(getpid()) + ".json");
+  for (const auto& [json, expected] : rows) {
+    std::ofstream(file) << json;
+    const Output output = run("warmpath render --model synthetic:llama-2x64 " + file.string());
+    EXPECT_EQ(output.code, 1) << json;
+    EXPECT_NE(output.text.find(expected), std::string::npos) << json << "\n" << output.text;
+  }
+  fs::remove(file);
+}
+
+TEST(Programs, DoctorLooksWhetherItCanWrite) {
+  const std::string env = "env -u XDG_CACHE_HOME -u XDG_RUNTIME_DIR ";
+  const auto doctor = [&](const std::string& variables) {
+    std::FILE* pipe = popen((env + variables + " " WARMPATH_BINARY_DIR "/bin/warmpath doctor 2>&1").c_str(), "r");
+    Output output;
+    char chunk[4096];
+    for (size_t got; (got = std::fread(chunk, 1, sizeof chunk, pipe)) > 0;) output.text.append(chunk, got);
+    output.code = WEXITSTATUS(pclose(pipe));
+    return output;
+  };
+  const Output nowhere = doctor("HOME=/proc/nowhere");
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_NE(nowhere.text.find("/proc cannot be written"), std::string::npos) << nowhere.text;
+  EXPECT_NE(nowhere.text.find("set XDG_CACHE_HOME"), std::string::npos) << nowhere.text;
+  EXPECT_NE(doctor("TMPDIR=/proc").text.find("/tmp can be written"), std::string::npos) << "the next one is taken";
+}
+
 TEST(Programs, UpShowsTheCacheAtWorkAndStops) {
   const Output up = run("warmpath up --once --port 0 --admin-port 0 --model synthetic:llama-2x64,context=16384");
   EXPECT_EQ(up.code, 0) << up.text;

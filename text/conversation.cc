@@ -72,8 +72,9 @@ void Conversation::add_message(Value message) {
 
 Result<Conversation> conversation_from_json(std::string_view json) {
   const Result<Value> parsed = value_from_json(json);
-  if (!parsed.ok()) return parsed.status();
-  if (!parsed->is_dict()) return invalid_argument("a conversation is a JSON object with 'messages'");
+  constexpr std::string_view kForm = R"(write a conversation as {"messages": [{"role": "user", "content": "Hello"}]})";
+  if (!parsed.ok()) return invalid_argument(fmt::format("{}; {}", parsed.status().message(), kForm));
+  if (!parsed->is_dict()) return invalid_argument(fmt::format("this is no JSON object; {}", kForm));
   Conversation conversation;
   bool has_messages = false;
   for (const auto& [name, value] : parsed->as_dict().entries) {
