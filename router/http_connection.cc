@@ -264,11 +264,7 @@ void HttpConnection::after_flush() {
   set_deadline(limits().idle_s);
   if (parsing_) return;
   if (!unparsed_.empty()) {
-    // Not from inside the handler's respond().
-    boost::asio::post(thread_->context(), [self = shared_from_this()] {
-      if (self->state_ != State::kClosed) self->take_unparsed();
-      self->arm_read();
-    });
+    take_unparsed_later();  // not from inside the handler's respond()
   } else {
     arm_read();
   }

@@ -76,6 +76,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::span<char> read_space();
   void take_input(std::string_view bytes);
   void take_unparsed();
+  void take_unparsed_later();
+  bool turn_is_over() const;
   size_t parse(std::string_view bytes);
   size_t take_head(std::string_view bytes);
   void begin_request(std::string_view head, size_t bytes_behind);
@@ -110,6 +112,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   State state_ = State::kIdle;
   HttpClock::time_point deadline_ = HttpClock::time_point::max();
   uint64_t requests_ = 0;
+  uint64_t requests_at_turn_ = 0;  // requests_ when this turn of the event loop began
   bool read_armed_ = false;
   bool reading_paused_ = false;  // enough was sent ahead
   bool read_ended_ = false;      // the client has closed its side

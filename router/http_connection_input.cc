@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
 #include <exception>
 #include <span>
 #include <utility>
@@ -17,6 +18,8 @@ namespace {
 
 // What one connection may read before the others get their turn.
 constexpr size_t kBytesPerTurn = 1 << 20;
+// And how many of its requests may be answered: pipelined ones are small.
+constexpr uint64_t kRequestsPerTurn = 32;
 
 }  // namespace
 
@@ -43,7 +46,8 @@ std::span<char> HttpConnection::read_space() {
 
 void HttpConnection::on_readable() {
   size_t turn = 0;
-  while (turn < kBytesPerTurn) {
+  requests_at_turn_ = requests_;
+  while (turn < kBytesPerTurn && !turn_is_over()) {
     std::span<char> space = read_space();
     if (space.empty()) {
       refuse(HttpRefusal::kBodiesInFlight);
@@ -76,7 +80,18 @@ void HttpConnection::on_readable() {
     if (n < space.size()) break;
     if (state_ == State::kBusy && unparsed_.size() >= limits().max_pipelined_bytes) break;
   }
-  arm_read();
+  turn_is_over() && !unparsed_.empty() ? take_unparsed_later() : arm_read();
+}
+
+bool HttpConnection::turn_is_over() const { return requests_ - requests_at_turn_ >= kRequestsPerTurn; }
+
+void HttpConnection::take_unparsed_later() {
+  boost::asio::post(thread_->context(), [self = shared_from_this()] {
+    if (self->state_ == State::kClosed) return;
+    self->requests_at_turn_ = self->requests_;
+    self->take_unparsed();
+    self->turn_is_over() && !self->unparsed_.empty() ? self->take_unparsed_later() : self->arm_read();
+  });
 }
 
 void HttpConnection::on_read_end(bool orderly) {
@@ -125,7 +140,7 @@ void HttpConnection::take_unparsed() {
 size_t HttpConnection::parse(std::string_view bytes) {
   parsing_ = true;
   size_t used = 0;
-  while (used < bytes.size()) {
+  while (used < bytes.size() && !turn_is_over()) {
     size_t taken = 0;
     if (state_ == State::kBody) {
       taken = take_body(bytes.substr(used));

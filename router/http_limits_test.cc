@@ -201,6 +201,28 @@ TEST_F(HttpLimitsTest, IdleConnectionsGiveWayToThoseThatAsk) {
   EXPECT_EQ(refused(HttpRefusal::kTooManyConnections), 0u);
 }
 
+TEST_F(HttpLimitsTest, APipelinedFloodLeavesOthersTheirTurn) {
+  serve({}, 1);
+  std::string flood;
+  while (flood.size() < 512 << 10) flood += test_get("/hello");
+  const size_t requests = flood.size() / test_get("/hello").size();
+  TestClient flooding(port), other(port);
+  std::thread sender([&] { flooding.send(flood); });
+  std::string answers;
+  int before_the_end = 0;
+  while (flooding.read_some(5)) {
+    answers += flooding.take_buffer();
+    size_t seen = 0;
+    for (size_t at = 0; (at = answers.find("HTTP/1.1 200", at)) != std::string::npos; ++at) ++seen;
+    if (seen == requests) break;
+    EXPECT_EQ(other.ask(test_get("/hello")).status, 200);
+    ++before_the_end;
+  }
+  sender.join();
+  EXPECT_EQ(server->counters().requests, requests + static_cast<size_t>(before_the_end));
+  EXPECT_GT(before_the_end, 2);
+}
+
 TEST_F(HttpLimitsTest, RequestsPerConnectionAreBounded) {
   serve({.max_requests_per_connection = 2});
   TestClient client(port);
