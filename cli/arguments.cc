@@ -38,7 +38,10 @@ std::vector<std::string> understood(const CLI::App& at, const std::string& word)
 
 std::string explain(const CLI::App& at, const CLI::ParseError& error) {
   const std::vector<std::string> extras = at.remaining();
-  if (error.get_name() != "ExtrasError" || extras.empty()) return error.what();
+  // A command that was misspelt is missed, too.
+  const bool is_unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                          dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (!is_unknown || extras.empty()) return error.what();
   const std::vector<std::string> names = understood(at, extras[0]);
   const std::string word = extras[0].substr(0, extras[0].find('='));
   const std::string* near = nearest_word(word, names);

@@ -163,6 +163,7 @@ void report_models(Report& report) {
   } else {
     report.fine("pip", "found");
   }
+  if (!writable.ok()) return;
   std::error_code error;
   std::filesystem::path existing = *store;
   while (!existing.empty() && !std::filesystem::exists(existing, error)) existing = existing.parent_path();

@@ -143,7 +143,10 @@ StructSchema<ModelConfig> model_schema() {
           {.doc = "Memory for texts already tokenized and messages already parsed.", .min = 1 << 20, .unit = "bytes"})
       .section("policy", &ModelConfig::policy, policy_schema(), {.doc = "How a replica is chosen."})
       .list("endpoints", &ModelConfig::endpoints, endpoint_schema(),
-            {.doc = "Where it is served.", .required = true, .min_items = 1, .max_items = 4096, .item_key = "address"});
+            {.doc = "Where it is served.", .required = true, .min_items = 1, .max_items = 4096, .item_key = "address"})
+      .check([](const ModelConfig& model, CheckContext& context) {
+        if (model.name.empty()) context.error("name", "is empty");
+      });
   return schema;
 }
 

@@ -47,7 +47,7 @@ void check_names(const GatewayConfig& config, Problems& problems) {
   };
   for (size_t model = 0; model < config.models.size(); ++model) {
     const ModelConfig& of = config.models[model];
-    claim(fmt::format("models[{}].name", model), of.name, of.name);
+    if (!of.name.empty()) claim(fmt::format("models[{}].name", model), of.name, of.name);
     for (size_t alias = 0; alias < of.aliases.size(); ++alias) {
       claim(fmt::format("models[{}].aliases[{}]", model, alias), of.aliases[alias], of.name);
     }

@@ -87,7 +87,7 @@ TEST(GatewayConfigFile, EverythingThatIsWrongIsToldAtOnceAndAtItsPlace) {
   for (const char* expected :
        {"f:1:9: listen: 0.0.0.0:80 can be reached", "f:2:17: admin.listen: \"nowhere\" is no HOST:PORT",
         "f:3:16: default_model: no model is called \"smolm\"; did you mean \"smollm\"?",
-        "f:4:19: limits.drain_s: must be at least 0", "f:6:61: models[0].endpoints[1].address: \"foo\" is no address",
+        "f:4:19: limits.drain_s: must be at least 0", "f:6:60: models[0].endpoints[1].address: \"foo\" is no address",
         "f:9:9: models[1].aliases[0]: the name \"other\" already belongs to other",
         "f:10:9: models[1].aliases[1]: the name \"b\" already belongs to smollm",
         "f:11:16: models[1].tokenizer: cannot read /nonexistent/t.gguf: No such file",

@@ -196,13 +196,13 @@ TEST_F(TenantsTest, AReloadChangesKeysAndModels) {
 TEST_F(TenantsTest, KeyFilesFromAnyEditorAreReadAndContradictionsAreNot) {
   const std::string red = key_file_line("red", "key-red"), blue = key_file_line("blue", "key-blue");
   std::ofstream(config_.auth.keys) << "\xef\xbb\xbf" + red + "\r\n\r\n  " + blue + "\t# of 2026\r\n" + red;
-  const auto auth = Auth::load(config_.auth.keys, config_.auth.state);
+  const auto auth = Auth::load(config_.auth.keys, folder_ / "salts");
   ASSERT_TRUE(auth.ok()) << auth.status().message();
   EXPECT_EQ((*auth)->keys(), 2u);
   EXPECT_EQ((*auth)->identify_key("key-red")->tenant->name, "red");
   for (const std::string& other : {key_file_line("green", "key-red"), red + ":admin"}) {
     write_keys({red, blue, other});
-    const auto refused = Auth::load(config_.auth.keys, config_.auth.state);
+    const auto refused = Auth::load(config_.auth.keys, folder_ / "salts");
     EXPECT_THAT(refused.status().message(), HasSubstr("line 5: this key stands further up")) << other;
   }
 }

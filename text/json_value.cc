@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 
 #include "text/unicode.h"
 
@@ -206,7 +207,11 @@ class Reader {
 }  // namespace
 
 Result<Value> value_from_json(std::string_view json, Origin origin, size_t max_values) {
-  thread_local ondemand::parser parser;
+  // A parser keeps about six bytes per byte of the largest text it has seen: a large one gets a parser of its own.
+  constexpr size_t kKeptBytes = 1 << 20;
+  thread_local ondemand::parser kept;
+  std::optional<ondemand::parser> own;
+  ondemand::parser& parser = json.size() <= kKeptBytes ? kept : own.emplace();
   const simdjson::padded_string padded(json);
   ondemand::document document;
   if (const auto error = parser.iterate(padded).get(document)) return Reader::failed(error);
