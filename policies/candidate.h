@@ -55,6 +55,10 @@ struct Candidate {
   int32_t queued = 0;                  // sent or waiting, without a slot yet
   int32_t max_running = 0;             // slots; 0 when unknown
   int64_t queued_uncached_tokens = 0;  // prompt tokens ahead of a new request that must still be computed
+  // The same in seconds, where the gateway has predicted them (below 0: it has not), but for the tokens that it only
+  // knows from the replica's report: other gateways'.
+  double queued_prefill_s = -1;
+  int64_t unpredicted_tokens = 0;
   int64_t resident_tokens = 0;         // KV held, cached blocks included
   int64_t active_tokens = 0;           // of those, what running sequences use now
   int64_t capacity_tokens = 0;         // KV capacity on the device; 0 when unknown

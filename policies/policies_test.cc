@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "policies/policy_fixture.h"
+#include "policies/prefill_book.h"
 #include "policies/session_map.h"
 #include "policies/shared_bases.h"
 
@@ -135,19 +136,19 @@ TEST(PredictedSeconds, CostsAreWhatTheFormulaSays) {
   fleet[2].running = fleet[2].max_running = 4;
   fleet[2].device_tokens = 9500;
   const Decision decision = tested->decide(prompt(10'000, 1), fleet, rng, kSecond);
-  // 0: queue 3.0, prefill 1.0, price 2.0, decode 100 steps of 10 ms.
+  // 0: queue 3.0, prefill 1.0, price 2.0, decode 100 steps of 10 ms at the weight of 0.05.
   EXPECT_NEAR(decision.costs[0].queue_s, 3.0, 1e-9);
   EXPECT_NEAR(decision.costs[0].prefill_s, 1.0, 1e-9);
   EXPECT_NEAR(decision.costs[0].price_s, 2.0, 1e-9);
-  EXPECT_NEAR(decision.costs[0].decode_s, 1.0, 1e-9);
-  EXPECT_NEAR(decision.costs[0].total, 7.0, 1e-9);
-  // 1: prefill 2.0, fetch 4000 * 0.1 ms + 2000 * 0.5 ms, decode 100 * (10 + 4 * 2 + 3 * 2 ms).
+  EXPECT_NEAR(decision.costs[0].decode_s, 0.05, 1e-9);
+  EXPECT_NEAR(decision.costs[0].total, 6.05, 1e-9);
+  // 1: prefill 2.0, fetch 4000 * 0.1 ms + 2000 * 0.5 ms, decode 0.05 * 100 * (10 + 4 * 2 + 3 * 2 ms).
   EXPECT_NEAR(decision.costs[1].fetch_s, 1.4, 1e-9);
-  EXPECT_NEAR(decision.costs[1].decode_s, 2.4, 1e-9);
-  EXPECT_NEAR(decision.costs[1].total, 2.0 + 1.4 + 4.0 + 2.4, 1e-9);
+  EXPECT_NEAR(decision.costs[1].decode_s, 0.12, 1e-9);
+  EXPECT_NEAR(decision.costs[1].total, 2.0 + 1.4 + 4.0 + 0.12, 1e-9);
   // 2: prefill 0.5; all four slots are taken: one comes free after 100 steps / 4.
   EXPECT_NEAR(decision.costs[2].queue_s, 0.25, 1e-9);
-  EXPECT_NEAR(decision.costs[2].total, 0.25 + 0.5 + 1.0 + 1.0, 1e-9);
+  EXPECT_NEAR(decision.costs[2].total, 0.25 + 0.5 + 1.0 + 0.05, 1e-9);
   EXPECT_EQ(decision.candidate, 2u);
   EXPECT_EQ(decision.reason, "cost");
 }
@@ -232,10 +233,10 @@ TEST(PredictedSeconds, AReplicaFourTimesSlowerGetsLess) {
   fleet[1].rates.prefill_token_s *= 4;
   fleet[1].rates.decode_step_s *= 4;
   EXPECT_EQ(tested->decide(prompt(1000, 1), fleet, rng, kSecond).candidate, 0u);
-  // Costs: fast = queue + 3 + 1; slow = 12 + 4. It is worth it once the fast one has 12 s queued.
-  fleet[0].queued_uncached_tokens = 11'000;
+  // Costs: fast = queue + 3 + 0.05; slow = 12 + 0.2. It is worth it once the fast one has 9.2 s queued.
+  fleet[0].queued_uncached_tokens = 8'000;
   EXPECT_EQ(tested->decide(prompt(1000, 1), fleet, rng, kSecond).candidate, 0u);
-  fleet[0].queued_uncached_tokens = 13'000;
+  fleet[0].queued_uncached_tokens = 10'000;
   EXPECT_EQ(tested->decide(prompt(1000, 1), fleet, rng, kSecond).candidate, 1u);
   // Its own cache still wins: 200 tokens there are 0.8 s, 1,000 here are 1 s, and the price counts both threefold.
   fleet[0].queued_uncached_tokens = 0;
@@ -332,6 +333,36 @@ TEST(PolicyConfig, NamesAndOptionsAreChecked) {
             "f.yaml:1:29: policy.price: belongs to name: predicted_seconds, not to round_robin");
   EXPECT_EQ(policy_names().front(), PolicyConfig{}.name);
   for (const std::string& name : policy_names()) EXPECT_EQ(policy(name)->name(), name);
+}
+
+TEST(PrefillBook, TakesOffWhatTheHeadHasHad) {
+  PrefillBook book;
+  EXPECT_EQ(book.remaining_s(kSecond), 0);
+  const auto first = book.sent(2, 10 * kSecond);
+  const auto second = book.sent(3, 10 * kSecond);
+  EXPECT_DOUBLE_EQ(book.remaining_s(11 * kSecond), 4);
+  EXPECT_DOUBLE_EQ(book.remaining_s(20 * kSecond), 3) << "late, about to end; the second has not begun";
+  book.ended(first, 20 * kSecond);
+  EXPECT_DOUBLE_EQ(book.remaining_s(21 * kSecond), 2);
+  book.ended(first, 21 * kSecond);  // twice is once
+  EXPECT_DOUBLE_EQ(book.remaining_s(21 * kSecond), 2);
+  book.ended(second, 22 * kSecond);
+  EXPECT_EQ(book.remaining_s(23 * kSecond), 0);
+}
+
+TEST(PredictedSeconds, QueuesAreSecondsWhereTheyWerePredicted) {
+  auto tested = policy("predicted_seconds");
+  Rng rng(1);
+  auto fleet = plain_fleet(2);
+  fleet[0].queued_uncached_tokens = 1000;  // by tokens 1 s; known to take 5
+  fleet[0].queued_prefill_s = 5;
+  fleet[1].queued_uncached_tokens = 3000;  // 2 s of its own, and 1,000 tokens of another gateway
+  fleet[1].queued_prefill_s = 2;
+  fleet[1].unpredicted_tokens = 1000;
+  const Decision decision = tested->decide(prompt(100, 1), fleet, rng, kSecond);
+  EXPECT_NEAR(decision.costs[0].queue_s, 5, 1e-9);
+  EXPECT_NEAR(decision.costs[1].queue_s, 3, 1e-9);
+  EXPECT_EQ(decision.candidate, 1u);
 }
 
 }  // namespace

@@ -18,6 +18,10 @@ StructSchema<PolicyConfig> policy_schema() {
               .min = 0,
               .max = 100,
               .unit = "seconds"})
+      .field("decode_weight", &PredictedSecondsOptions::decode_weight,
+             {.doc = "Weight of decoding seconds (its own beside the running sequences, and what it slows those down).",
+              .min = 0,
+              .max = 100})
       .field("tie_fraction", &PredictedSecondsOptions::tie_fraction,
              {.doc = "Costs nearer than this share of the lowest cost's prompt part are a tie.", .min = 0, .max = 1})
       .field("tie_s", &PredictedSecondsOptions::tie_s,

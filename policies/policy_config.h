@@ -17,8 +17,9 @@
 namespace warmpath {
 
 struct PredictedSecondsOptions {
-  double price = 2;            // L: what each second of own prefill costs the others
-  double tie_fraction = 0.05;  // costs this near to the lowest are a tie
+  double price = 2;             // L: what each second of own prefill costs the others
+  double decode_weight = 0.05;  // of a second of decoding beside a second of waiting for the first token
+  double tie_fraction = 0.05;   // costs this near to the lowest are a tie
   double tie_s = 0.002;
 
   bool operator==(const PredictedSecondsOptions&) const = default;

@@ -14,7 +14,9 @@ double queue_seconds(const RequestView& request, const Candidate& candidate) {
   const Rates& rates = candidate.rates;
   const double token_s =
       rates.prefill_token_s + static_cast<double>(request.prompt_tokens) / 2 * rates.prefill_context_s;
-  double seconds = static_cast<double>(candidate.queued_uncached_tokens) * token_s;
+  const bool predicted = candidate.queued_prefill_s >= 0;
+  const int64_t tokens = predicted ? candidate.unpredicted_tokens : candidate.queued_uncached_tokens;
+  double seconds = (predicted ? candidate.queued_prefill_s : 0) + static_cast<double>(tokens) * token_s;
   if (candidate.max_running > 0 && candidate.requests() >= candidate.max_running) {
     // A slot comes free about every (answer's length in steps) / slots.
     const double answers_s = request.expected_output_tokens * rates.decode_step(candidate.max_running);
@@ -72,7 +74,7 @@ Decision PredictedSecondsPolicy::decide(const RequestView& request, std::span<co
     cost.prefill_s = own_prefill_seconds(request, candidate, candidate.cached_tokens());
     cost.fetch_s = fetch_seconds(candidate);
     cost.price_s = options_.price * cost.prefill_s;
-    cost.decode_s = decode_seconds(request, candidate);
+    cost.decode_s = options_.decode_weight * decode_seconds(request, candidate);
     if (candidate.cached_tokens() < base_cached) {
       const double with_base_s = own_prefill_seconds(request, candidate, base_cached);
       cost.base_credit_s = base_share * (1 + options_.price) * std::max(cost.prefill_s - with_base_s, 0.0);

@@ -1,0 +1,31 @@
+// Reading traces. The format is told by the file's first line:
+//
+//   Mooncake             {"timestamp": ms, "input_length": n, "output_length": n, "hash_ids": [id of 512 tokens, ...]}
+//   coding-agent         {"id", "block_size", "tool_tokens", "system_tokens", "req": [[type, depth, t, think_s, api_s,
+//   sessions               ttft_s, input, output, [[first id, count], ...]], ... and sub-agents as {"req": [...]}]}
+//   Azure                TIMESTAMP,ContextTokens,GeneratedTokens  (no prefixes: every prompt is new)
+//
+// Mooncake: a trace's ids are shared by all its requests; sessions and the base are derived. Coding-agent sessions: ids
+// belong to their session; sessions with equal tool_tokens are taken to share the tools' blocks.
+//
+// Files are read whole. Errors name the file and the line. Thread safety: pure functions, apart from reading files.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "loadtest/trace/trace.h"
+
+namespace warmpath {
+
+Result<Trace> read_trace(const std::string& path);
+// `name` stands for the file in errors.
+Result<Trace> parse_trace(std::string_view text, const std::string& name);
+
+// Sessions that are nobody's, for experiments:
+// "sessions=64,turns=20,base=8000,first=2000,turn=700,output=300,think=10". Each session starts with the shared base
+// and `first` tokens of its own; each turn adds the answer and `turn` tokens; pauses are exponential with mean `think`.
+// Keys left out have the values above. Equal shapes and seeds are equal traces.
+Result<Trace> shape_trace(std::string_view shape, uint64_t seed);
+
+}  // namespace warmpath

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Runs `warmpath simulate` over a fixed grid and writes the scoreboard as Markdown (docs/simulate_scoreboard.md).
+
+Usage: scripts/simulate_scoreboard.py WARMPATH TRACES_FOLDER OUT.md [--seeds N]
+Finished cells are kept in OUT.md.cells, one JSON object a line, so an interrupted run goes on where it stopped.
+"""
+import argparse
+import json
+import os
+import subprocess
+
+POLICIES = ("predicted_seconds,session_sticky,load_product,linear_blocks,weighted_scores,threshold_tree,"
+            "consistent_hash_bounded,least_requests,power_of_two,round_robin,random,pooled_cache")
+
+
+def cells(traces):
+    conversation = ["--trace", f"{traces}/mooncake_conversation.jsonl", "--jitter", "3"]
+    for replicas in (4, 8, 16, 64):
+        for blocks in ("1000", "10%", "25%"):
+            for rho in ("0.6", "0.9"):
+                yield (f"conversation, N {replicas}, C {blocks}, rho {rho}",
+                       conversation + ["--replicas", str(replicas), "--kv-blocks", blocks, "--rho", rho])
+    sessions = ["--trace", f"{traces}/coding_agent_sessions.jsonl", "--max-think", "300", "--sessions", "150"]
+    for replicas in (4, 8, 16):
+        for blocks in ("1000", "10%"):
+            for rho in ("0.2", "0.4"):
+                yield (f"coding agents, N {replicas}, C {blocks}, rho {rho}",
+                       sessions + ["--replicas", str(replicas), "--kv-blocks", blocks, "--rho", rho])
+
+
+def render(results, seeds):
+    out = []
+    real = lambda cell: [row for row in cell["policies"] if row["policy"] != "pooled_cache"]
+    near = lost = 0
+    summary = []
+    for title, cell in results:
+        rows = real(cell)
+        best = min(rows, key=lambda row: row["ttft_mean_s"])
+        ours = next(row for row in rows if row["policy"] == "predicted_seconds")
+        pooled = next(row for row in cell["policies"] if row["policy"] == "pooled_cache")
+        over = ours["ttft_mean_s"] / best["ttft_mean_s"] - 1
+        near += over <= 0.03
+        lost += over > 0.10
+        summary.append(f"| {title} | {ours['ttft_mean_s']:.2f} | {best['ttft_mean_s']:.2f} ({best['policy']}) | "
+                       f"{100 * over:+.0f} % | {pooled['ttft_mean_s']:.2f} | {ours['hit_ratio']:.3f} | "
+                       f"{ours['goodput']:.3f} | {max(row['goodput'] for row in rows):.3f} |")
+    out.append(f"`predicted_seconds` has the lowest mean TTFT, or is within 3 % of it, in **{near} of {len(results)}** "
+               f"cells; it is more than 10 % above the lowest in {lost}.\n")
+    out.append("| cell | ours, TTFT s | lowest, TTFT s | ours above | pooled bound, s | ours, hit | ours, goodput | best goodput |\n"
+               "|---|---|---|---|---|---|---|---|")
+    out += summary
+    for title, cell in results:
+        out.append(f"\n### {title}\n\n| policy | hit | TTFT mean s | p50 | p99 | TPOT ms | goodput | session s | imbalance |\n"
+                   "|---|---|---|---|---|---|---|---|---|")
+        for row in cell["policies"]:
+            pm = lambda key, scale=1, digits=2: f"{row[key] * scale:.{digits}f}" + (
+                f" ± {row[key + '_interval'] * scale:.{digits}f}" if key + "_interval" in row else "")
+            out.append(f"| {row['policy']} | {pm('hit_ratio', digits=3)} | {pm('ttft_mean_s')} | {pm('ttft_p50_s')} | "
+                       f"{pm('ttft_p99_s', digits=1)} | {pm('tpot_mean_s', 1000, 1)} | {pm('goodput', digits=3)} | "
+                       f"{pm('session_mean_s', digits=0)} | {pm('imbalance')} |")
+    head = ("# Scoreboard of routing policies, simulated\n\nEvery figure is simulated (docs/simulate.md says how): ratios "
+            "between policies matter, absolute seconds do not. Made by `scripts/simulate_scoreboard.py`; every policy has "
+            f"its documented defaults; {seeds} seeds, ± is half a 95 % interval. `pooled_cache` is a bound, not a policy: "
+            "one cache as large as all together, which no replica has.\n\n")
+    return head + "\n".join(out) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("warmpath")
+    parser.add_argument("traces")
+    parser.add_argument("out")
+    parser.add_argument("--seeds", type=int, default=5)
+    options = parser.parse_args()
+    kept = options.out + ".cells"
+    done = {}
+    if os.path.exists(kept):
+        with open(kept) as file:
+            done = {row["cell"]: row["result"] for row in map(json.loads, file)}
+    results = []
+    for title, arguments in cells(options.traces):
+        if title not in done:
+            command = [options.warmpath, "simulate", "--json", "--policy", POLICIES, "--seeds", str(options.seeds)]
+            done[title] = json.loads(subprocess.run(command + arguments, check=True, stdout=subprocess.PIPE,
+                                                    stderr=subprocess.DEVNULL).stdout)
+            with open(kept, "a") as file:
+                file.write(json.dumps({"cell": title, "result": done[title]}) + "\n")
+        results.append((title, done[title]))
+        with open(options.out, "w") as file:
+            file.write(render(results, options.seeds))
+
+
+if __name__ == "__main__":
+    main()
