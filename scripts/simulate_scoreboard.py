@@ -14,21 +14,19 @@ POLICIES = ("predicted_seconds,session_sticky,load_product,linear_blocks,weighte
 
 
 def cells(traces):
+    """Of every size, both kinds of traffic; the usual sizes first, because an interrupted run keeps what it has."""
     conversation = ["--trace", f"{traces}/mooncake_conversation.jsonl", "--jitter", "3"]
-    for replicas in (4, 8, 16, 64):
-        for blocks in ("1000", "10%", "25%"):
-            for rho in ("0.6", "0.9"):
-                yield (f"conversation, N {replicas}, C {blocks}, rho {rho}",
-                       conversation + ["--replicas", str(replicas), "--kv-blocks", blocks, "--rho", rho])
     sessions = ["--trace", f"{traces}/coding_agent_sessions.jsonl", "--max-think", "300", "--sessions", "150"]
-    for replicas in (4, 8, 16):
-        for blocks in ("1000", "10%"):
-            for rho in ("0.2", "0.4"):
-                yield (f"coding agents, N {replicas}, C {blocks}, rho {rho}",
-                       sessions + ["--replicas", str(replicas), "--kv-blocks", blocks, "--rho", rho])
+    for replicas in (8, 16, 4, 64):
+        for blocks in ("10%", "1000", "25%"):
+            size = ["--replicas", str(replicas), "--kv-blocks", blocks]
+            for rho in ("0.9", "0.6"):
+                yield f"conversation, N {replicas}, C {blocks}, rho {rho}", conversation + size + ["--rho", rho]
+            for rho in ("0.4", "0.2") if replicas < 64 and blocks != "25%" else ():
+                yield f"coding agents, N {replicas}, C {blocks}, rho {rho}", sessions + size + ["--rho", rho]
 
 
-def render(results, seeds):
+def render(results, all_cells):
     out = []
     real = lambda cell: [row for row in cell["policies"] if row["policy"] != "pooled_cache"]
     near = lost = 0
@@ -58,9 +56,11 @@ def render(results, seeds):
             out.append(f"| {row['policy']} | {pm('hit_ratio', digits=3)} | {pm('ttft_mean_s')} | {pm('ttft_p50_s')} | "
                        f"{pm('ttft_p99_s', digits=1)} | {pm('tpot_mean_s', 1000, 1)} | {pm('goodput', digits=3)} | "
                        f"{pm('session_mean_s', digits=0)} | {pm('imbalance')} |")
+    one = min(int(cell["settings"]["seeds"].split()[0]) for _, cell in results) == 1
     head = ("# Scoreboard of routing policies, simulated\n\nEvery figure is simulated (docs/simulate.md says how): ratios "
             "between policies matter, absolute seconds do not. Made by `scripts/simulate_scoreboard.py`; every policy has "
-            f"its documented defaults; {seeds} seeds, ± is half a 95 % interval. `pooled_cache` is a bound, not a policy: "
+            f"its documented defaults; ± is half a 95 % interval over seeds{' (cells without ± are one seed)' if one else ''}. "
+            f"{len(results)} of the grid's {all_cells} cells have been run. `pooled_cache` is a bound, not a policy: "
             "one cache as large as all together, which no replica has.\n\n")
     return head + "\n".join(out) + "\n"
 
@@ -77,17 +77,20 @@ def main():
     if os.path.exists(kept):
         with open(kept) as file:
             done = {row["cell"]: row["result"] for row in map(json.loads, file)}
-    results = []
-    for title, arguments in cells(options.traces):
-        if title not in done:
+    for title, arguments in [("", [])] + list(cells(options.traces)):
+        if title and title in done:
+            continue
+        if title:
             command = [options.warmpath, "simulate", "--json", "--policy", POLICIES, "--seeds", str(options.seeds)]
             done[title] = json.loads(subprocess.run(command + arguments, check=True, stdout=subprocess.PIPE,
                                                     stderr=subprocess.DEVNULL).stdout)
             with open(kept, "a") as file:
                 file.write(json.dumps({"cell": title, "result": done[title]}) + "\n")
-        results.append((title, done[title]))
-        with open(options.out, "w") as file:
-            file.write(render(results, options.seeds))
+        grid = [title for title, _ in cells(options.traces)]
+        results = [(title, done[title]) for title in grid if title in done]
+        if results:
+            with open(options.out, "w") as file:
+                file.write(render(results, len(grid)))
 
 
 if __name__ == "__main__":
