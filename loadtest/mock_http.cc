@@ -275,10 +275,10 @@ class MockHttp::Server {
     request.request_id = fmt::format("http-{}", ++last_request_);
     request.prompt = tokens_of(parsed.prompt_json, face.engine->options().tokenizer->size());
     request.sampling.max_tokens = static_cast<int32_t>(std::clamp<int64_t>(parsed.max_tokens, 0, INT32_MAX));
-    HttpAnswer::Shape shape{request.request_id, face.model, chat, parsed.stream,
-                            static_cast<int64_t>(request.prompt.size())};
+    MockHttpAnswer::Shape shape{request.request_id, face.model, chat, parsed.stream,
+                                static_cast<int64_t>(request.prompt.size())};
     connection->request_id = request.request_id;
-    auto answer = std::make_shared<HttpAnswer>(
+    auto answer = std::make_shared<MockHttpAnswer>(
         std::move(shape), *face.engine->options().tokenizer,
         [this, weak = std::weak_ptr(connection)](std::string bytes, bool last) { send(weak, std::move(bytes), last); });
     const Status taken = face.engine->submit(std::move(request), answer, parsed.prompt_json);

@@ -60,17 +60,17 @@ std::string http_error_reply(const Status& status) {
                                      quoted(status.message()), status_code_name(status.code())));
 }
 
-HttpAnswer::HttpAnswer(Shape shape, const Tokenizer& tokenizer, Send send)
+MockHttpAnswer::MockHttpAnswer(Shape shape, const Tokenizer& tokenizer, Send send)
     : shape_(std::move(shape)), send_(std::move(send)), detokenizer_(tokenizer) {}
 
-std::string HttpAnswer::usage() const {
+std::string MockHttpAnswer::usage() const {
   return fmt::format(
       "{{\"prompt_tokens\":{},\"completion_tokens\":{},\"total_tokens\":{},\"prompt_tokens_details\":{{\"cached_"
       "tokens\":{}}}}}",
       shape_.prompt_tokens, completion_tokens_, shape_.prompt_tokens + completion_tokens_, cached_tokens_);
 }
 
-std::string HttpAnswer::event(const std::string& delta_text, const char* finish_reason) const {
+std::string MockHttpAnswer::event(const std::string& delta_text, const char* finish_reason) const {
   const std::string finish = finish_reason != nullptr ? quoted(finish_reason) : "null";
   const std::string choice =
       shape_.chat ? fmt::format("{{\"index\":0,\"delta\":{{{}}},\"finish_reason\":{}}}",
@@ -81,7 +81,7 @@ std::string HttpAnswer::event(const std::string& delta_text, const char* finish_
                      quoted(shape_.model), choice, finish_reason != nullptr ? ",\"usage\":" + usage() : "");
 }
 
-void HttpAnswer::on_update(GenerateUpdate update) {
+void MockHttpAnswer::on_update(GenerateUpdate update) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
   if (update.start) cached_tokens_ = update.start->cached_tokens();
@@ -109,7 +109,7 @@ void HttpAnswer::on_update(GenerateUpdate update) {
   send_(bytes + chunk(event(delta, nullptr)), false);
 }
 
-void HttpAnswer::on_done(Status status) {
+void MockHttpAnswer::on_done(Status status) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
   ended_ = true;

@@ -1,4 +1,4 @@
-// HttpAnswer: a RequestSink that turns tokens into the bytes of one HTTP reply of the OpenAI wire.
+// MockHttpAnswer: a RequestSink that turns tokens into the bytes of one HTTP reply of the OpenAI wire.
 // Thread safety: as RequestSink, and tolerant of calls after the end.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace warmpath {
 
-class HttpAnswer final : public RequestSink {
+class MockHttpAnswer final : public RequestSink {
  public:
   struct Shape {
     std::string id;
@@ -23,7 +23,7 @@ class HttpAnswer final : public RequestSink {
   // `send` gets bytes of the reply as they become ready; `last` with the final ones.
   using Send = std::function<void(std::string bytes, bool last)>;
 
-  HttpAnswer(Shape shape, const Tokenizer& tokenizer, Send send);
+  MockHttpAnswer(Shape shape, const Tokenizer& tokenizer, Send send);
 
   void on_update(GenerateUpdate update) override;
   void on_done(Status status) override;
