@@ -21,8 +21,8 @@ LlamaForward::LlamaForward(const ModelConfig& config, const ModelWeights& weight
   const auto tokens = static_cast<size_t>(max_tokens);
   token_ids_.resize(tokens);
   positions_.resize(tokens);
-  cos_.resize(tokens * config.inv_freq.size());
-  sin_.resize(tokens * config.inv_freq.size());
+  cos_.resize(tokens * config.rotation.inv_freq.size());
+  sin_.resize(tokens * config.rotation.inv_freq.size());
   residual_.resize(tokens * static_cast<size_t>(config.width));
   qkv_.resize(tokens * static_cast<size_t>(config.qkv_width()));
   attention_.resize(tokens * static_cast<size_t>(config.q_width()));
@@ -103,10 +103,10 @@ Status LlamaForward::run(const StepPlan& plan, std::vector<float>& logits) {
   if (rows_ == 0) return {};
 
   ops_.rope_angles({.positions = positions_.data(),
-                    .inv_freq = config_.inv_freq.data(),
-                    .half = static_cast<int32_t>(config_.inv_freq.size()),
+                    .inv_freq = config_.rotation.inv_freq.data(),
+                    .half = static_cast<int32_t>(config_.rotation.inv_freq.size()),
                     .rows = rows_,
-                    .scale = 1,
+                    .scale = config_.rotation.scale,
                     .cos = cos_.data(),
                     .sin = sin_.data()});
   ops_.embedding({.table = &weights_.embedding,
@@ -148,10 +148,13 @@ void LlamaForward::store_kv(int32_t index) {
   ops_.rope_store({.qkv = qkv_.data(),
                    .qkv_stride = config_.qkv_width(),
                    .heads = config_.heads,
-                   .style = RopeStyle::kAdjacent,
+                   .q_norm = layer.q_norm.empty() ? nullptr : layer.q_norm.data(),
+                   .k_norm = layer.k_norm.empty() ? nullptr : layer.k_norm.data(),
+                   .norm_eps = config_.norm_eps,
+                   .style = config_.rotation.style,
                    .cos = cos_.data(),
                    .sin = sin_.data(),
-                   .half = static_cast<int32_t>(config_.inv_freq.size()),
+                   .half = static_cast<int32_t>(config_.rotation.inv_freq.size()),
                    .sequences = sequences_.data(),
                    .sequence_count = static_cast<int32_t>(sequences_.size()),
                    .kv = kv_,

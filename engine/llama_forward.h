@@ -1,5 +1,5 @@
-// LlamaForward: the forward pass of a Llama-family model over one step: new tokens of several sequences, prompts and
-// decodes alike, their rows one after the other.
+// LlamaForward: the forward pass of a Llama-family model (llama, qwen2, qwen3) over one step: new tokens of several
+// sequences, prompts and decodes alike, their rows one after the other.
 //
 // Batch invariance comes from the kernels (kernels/ops.h): every operation here works row by row, and nothing here
 // depends on how the rows were grouped. No memory is allocated once the first step of the largest size has run. Thread

@@ -2,19 +2,53 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstring>
+#include <limits>
 
 namespace warmpath {
 
 namespace {
 
-constexpr std::string_view kArchitecture = "llama";
+constexpr std::array<std::string_view, 3> kArchitectures = {"llama", "qwen2", "qwen3"};
 
-// Reads llama.* keys and remembers the first thing that is wrong.
+// Numbers that change what a model computes in ways that the forward pass does not know. A file may have such a key if
+// its value is the one that changes nothing.
+struct Neutral {
+  std::string_view key;
+  double value;
+  std::string_view what;
+};
+constexpr Neutral kNeutral[] = {
+    {"expert_count", 0, "mixtures of experts"},
+    {"attn_logit_softcapping", 0, "capped attention scores"},
+    {"final_logit_softcapping", 0, "capped logits"},
+    {"router_logit_softcapping", 0, "capped logits"},
+    {"attention.max_alibi_bias", 0, "ALiBi"},
+    {"attention.clamp_kqv", 0, "clamped projections"},
+    {"attention.temperature_scale", 0, "a temperature by position"},
+    {"attention.temperature_length", 0, "a temperature by position"},
+    {"embedding_scale", 1, "scaled embeddings"},
+    {"residual_scale", 1, "scaled residuals"},
+    {"logit_scale", 1, "scaled logits"},
+    {"rope.scaling.yarn_log_multiplier", 0, "YaRN's logarithmic multiplier"},
+    {"pooling_type", 0, "pooled embeddings"},
+};
+struct NeutralFlag {
+  std::string_view key;
+  bool value;
+  std::string_view what;
+};
+constexpr NeutralFlag kNeutralFlags[] = {
+    {"attention.causal", true, "attention to later tokens"},
+    {"use_parallel_residual", false, "parallel residuals"},
+};
+
+// Reads the architecture's keys and remembers the first thing that is wrong.
 class ConfigReader {
  public:
-  explicit ConfigReader(const GgufFile& file) : file_(file) {}
+  ConfigReader(const GgufFile& file, std::string_view architecture) : file_(file), architecture_(architecture) {}
 
   // REQUIRES the key; refuses a value outside [low, high].
   int32_t count(std::string_view key, int64_t low, int64_t high) {
@@ -32,7 +66,22 @@ class ConfigReader {
     return *value;
   }
   Result<double> get(std::string_view key) const { return file_.get_float(full(key)); }
-  Result<double> get_or(std::string_view key, double fallback) const { return file_.get_float_or(full(key), fallback); }
+
+  // Refuses a value other than the one that changes nothing.
+  void require(const Neutral& neutral) {
+    const Result<double> value = file_.get_float_or(full(neutral.key), neutral.value);
+    if (!value.ok()) return fail(value.status());
+    // Zero stands for "not scaled" too.
+    if (*value != neutral.value && *value != 0) refuse_feature(neutral.key, fmt::to_string(*value), neutral.what);
+  }
+  void require(const NeutralFlag& neutral) {
+    const Result<bool> value = file_.get_bool_or(full(neutral.key), neutral.value);
+    if (!value.ok()) return fail(value.status());
+    if (*value != neutral.value) refuse_feature(neutral.key, fmt::to_string(*value), neutral.what);
+  }
+  void refuse_feature(std::string_view key, std::string_view value, std::string_view what) {
+    fail(unimplemented(fmt::format("{}: key '{}': {} is not supported ({})", file_.name(), full(key), value, what)));
+  }
 
   void refuse(std::string_view key, std::string_view problem) {
     fail(invalid_argument(fmt::format("{}: key '{}': {}", file_.name(), full(key), problem)));
@@ -42,7 +91,7 @@ class ConfigReader {
   }
   const Status& status() const { return status_; }
 
-  static std::string full(std::string_view key) { return fmt::format("{}.{}", kArchitecture, key); }
+  std::string full(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
 
  private:
   int32_t check(std::string_view key, const Result<uint64_t>& value, int64_t low, int64_t high) {
@@ -58,65 +107,59 @@ class ConfigReader {
   }
 
   const GgufFile& file_;
+  const std::string_view architecture_;
   Status status_;
 };
 
-Status check_supported(const GgufFile& file) {
+Result<std::string_view> read_architecture(const GgufFile& file) {
+  const Result<std::string_view> type = file.get_string_or("general.type", "model");
+  if (!type.ok()) return type.status();
+  if (*type != "model") {
+    return unimplemented(fmt::format("{}: key 'general.type': '{}' is no model", file.name(), printable(*type)));
+  }
   const Result<std::string_view> architecture = file.get_string("general.architecture");
   if (!architecture.ok()) return architecture.status();
-  if (*architecture != kArchitecture) {
-    return unimplemented(fmt::format("{}: architecture '{}' is not supported; supported: {}", file.name(),
-                                     printable(*architecture), kArchitecture));
+  if (std::ranges::find(kArchitectures, *architecture) == kArchitectures.end()) {
+    return unimplemented(fmt::format("{}: key 'general.architecture': '{}' is not supported; supported: {}",
+                                     file.name(), printable(*architecture), supported_architectures()));
   }
   const Result<uint64_t> parts = file.get_uint_or("split.count", 1);
   if (!parts.ok()) return parts.status();
   if (*parts > 1) {
     return unimplemented(
-        fmt::format("{}: one of {} split files; merge them with llama-gguf-split --merge", file.name(), *parts));
+        fmt::format("{}: key 'split.count': one of {} split files is not supported; merge them with llama-gguf-split "
+                    "--merge",
+                    file.name(), *parts));
   }
-  const Result<uint64_t> experts = file.get_uint_or(ConfigReader::full("expert_count"), 0);
-  if (!experts.ok()) return experts.status();
-  if (*experts > 0) return unimplemented(fmt::format("{}: mixtures of experts are not supported", file.name()));
-  return {};
+  return architecture;
 }
 
-// base^(-2i/dimensions), slowed down as the file asks: "linear" divides every frequency by one factor; Llama 3's
-// scaling is in the tensor rope_freqs.weight as one divisor a pair.
-void read_rotation(const GgufFile& file, int32_t dimensions, ConfigReader& reader, ModelConfig& config) {
-  const double base = reader.number("rope.freq_base", reader.get_or("rope.freq_base", 10000));
-  const Result<std::string_view> scaling = file.get_string_or(ConfigReader::full("rope.scaling.type"), "none");
-  if (!scaling.ok()) return reader.fail(scaling.status());
-  double divisor = 1;
-  if (*scaling == "linear") {
-    divisor = reader.number("rope.scaling.factor", reader.get("rope.scaling.factor"));
-  } else if (*scaling != "none") {
-    return reader.fail(
-        unimplemented(fmt::format("{}: RoPE scaling '{}' is not supported; supported: none, linear, and Llama 3's",
-                                  file.name(), printable(*scaling))));
+void check_heads(const ModelConfig& config, int32_t value_dim, ConfigReader& reader) {
+  if (config.heads % config.kv_heads != 0) {
+    reader.refuse("attention.head_count_kv",
+                  fmt::format("{} heads do not divide among {} KV heads", config.heads, config.kv_heads));
   }
-  const auto half = static_cast<size_t>(dimensions / 2);
-  std::vector<float> factors(half, 1.0f);
-  if (const GgufTensor* tensor = file.find_tensor("rope_freqs.weight"); tensor != nullptr) {
-    if (tensor->type != TensorType::kF32 || tensor->elements != half) {
-      return reader.fail(invalid_argument(
-          fmt::format("{}: tensor 'rope_freqs.weight' at byte {}: {} {} values instead of {} F32", file.name(),
-                      tensor->offset, tensor->elements, tensor_type_name(tensor->type), half)));
-    }
-    std::memcpy(factors.data(), tensor->data.data(), half * sizeof(float));
+  if (config.head_dim % 16 != 0) {
+    reader.refuse("attention.key_length", fmt::format("{} is no multiple of 16", config.head_dim));
   }
-  config.inv_freq.resize(half);
-  for (size_t pair = 0; pair < half; ++pair) {
-    const double frequency = std::pow(base, -2.0 * static_cast<double>(pair) / dimensions);
-    config.inv_freq[pair] = static_cast<float>(frequency / (divisor * static_cast<double>(factors[pair])));
+  if (value_dim != config.head_dim) {
+    reader.refuse("attention.value_length",
+                  fmt::format("{} differs from the key length {}", value_dim, config.head_dim));
   }
 }
 
 }  // namespace
 
+std::string_view supported_architectures() { return "llama, qwen2, qwen3"; }
+
 Result<ModelConfig> read_model_config(const GgufFile& file) {
-  WARMPATH_RETURN_IF_ERROR(check_supported(file));
-  ConfigReader reader(file);
+  const Result<std::string_view> architecture = read_architecture(file);
+  if (!architecture.ok()) return architecture.status();
+  ConfigReader reader(file, *architecture);
+  for (const Neutral& neutral : kNeutral) reader.require(neutral);
+  for (const NeutralFlag& neutral : kNeutralFlags) reader.require(neutral);
   ModelConfig config;
+  config.architecture = *architecture;
   if (const auto name = file.get_string_or("general.name", "unnamed"); name.ok()) config.name = *name;
   config.layers = reader.count("block_count", 1, 1024);
   config.width = reader.count("embedding_length", 16, 65536);
@@ -126,22 +169,25 @@ Result<ModelConfig> read_model_config(const GgufFile& file) {
   config.context = reader.count("context_length", 1, 1 << 24);
   config.norm_eps = static_cast<float>(
       reader.number("attention.layer_norm_rms_epsilon", reader.get("attention.layer_norm_rms_epsilon")));
+  if (!reader.status().ok()) return reader.status();
   config.head_dim =
       reader.count_or("attention.key_length", static_cast<uint64_t>(config.width / config.heads), 1, 1024);
   const int32_t value_dim = reader.count_or("attention.value_length", static_cast<uint64_t>(config.head_dim), 1, 1024);
   const int32_t rotated = reader.count_or("rope.dimension_count", static_cast<uint64_t>(config.head_dim), 2, 1024);
-  if (config.heads % config.kv_heads != 0) {
-    reader.refuse("attention.head_count_kv",
-                  fmt::format("{} heads do not divide among {} KV heads", config.heads, config.kv_heads));
-  }
-  if (config.head_dim % 16 != 0)
-    reader.refuse("attention.key_length", fmt::format("{} is no multiple of 16", config.head_dim));
-  if (value_dim != config.head_dim) reader.refuse("attention.value_length", "differs from the key length");
+  check_heads(config, value_dim, reader);
   if (rotated > config.head_dim || rotated % 2 != 0) {
     reader.refuse("rope.dimension_count", fmt::format("{} of a head of {}", rotated, config.head_dim));
   }
-  read_rotation(file, rotated, reader, config);
+  // A window as long as the context hides nothing.
+  const int32_t window = reader.count_or("attention.sliding_window", 0, 0, std::numeric_limits<int32_t>::max());
+  if (window != 0 && window < config.context) {
+    reader.refuse_feature("attention.sliding_window", fmt::to_string(window), "sliding windows");
+  }
+  config.head_norms = *architecture == "qwen3";
   if (!reader.status().ok()) return reader.status();
+  Result<Rotation> rotation = read_rotation(file, *architecture, rotated, config.context);
+  if (!rotation.ok()) return rotation.status();
+  config.rotation = *std::move(rotation);
 
   const GgufTensor* embedding = file.find_tensor("token_embd.weight");
   if (embedding == nullptr) return not_found(fmt::format("{}: tensor 'token_embd.weight' is missing", file.name()));

@@ -4,27 +4,29 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "base/status.h"
+#include "engine/rotation.h"
 #include "kernels/kv_layout.h"
 #include "model_file/gguf_file.h"
 
 namespace warmpath {
 
 struct ModelConfig {
-  std::string name;  // general.name, for people
+  std::string architecture;  // llama, qwen2 or qwen3
+  std::string name;          // general.name, for people
   int32_t layers = 0;
   int32_t width = 0;  // of the residual stream ("d")
   int32_t heads = 0;  // query heads; a multiple of kv_heads
   int32_t kv_heads = 0;
-  int32_t head_dim = 0;  // a multiple of 16
+  int32_t head_dim = 0;  // a multiple of 16; heads * head_dim may differ from the width
   int32_t ffn = 0;
   int32_t vocabulary = 0;
   int32_t context = 0;  // tokens
   float norm_eps = 0;
-  // Rotation speed of each pair of dimensions, scaling included: angle = position * inv_freq[i].
-  std::vector<float> inv_freq;
+  bool head_norms = false;  // q and k are normalized head by head before they turn (qwen3)
+  Rotation rotation;
 
   int32_t q_width() const { return heads * head_dim; }
   int32_t kv_width() const { return kv_heads * head_dim; }
@@ -32,8 +34,11 @@ struct ModelConfig {
   KvLayout kv_layout(KvType type) const { return {layers, kv_heads, head_dim, type}; }
 };
 
-// Reads `file`. Architectures other than `llama` and what the forward pass cannot do (experts, YaRN, split files) are
-// refused by name.
+// "llama, qwen2, qwen3", for messages.
+std::string_view supported_architectures();
+
+// Reads `file`. Other architectures and whatever the forward pass cannot do (experts, sliding windows, capped logits,
+// ...) are refused, naming the key and its value: docs/formats.md lists them.
 Result<ModelConfig> read_model_config(const GgufFile& file);
 
 }  // namespace warmpath

@@ -8,9 +8,11 @@
 #include <functional>
 #include <map>
 
+#include "engine/model_tensors.h"
 #include "engine/model_weights.h"
 #include "model_file/gguf_writer.h"
 #include "model_file/model_store.h"
+#include "model_file/synthetic_model.h"
 
 namespace warmpath {
 namespace {
@@ -46,15 +48,33 @@ TEST(ModelConfig, ReadsALlama) {
   EXPECT_EQ(config->head_dim, 16);
   EXPECT_EQ(config->qkv_width(), 64 + 2 * 32);
   EXPECT_EQ(config->vocabulary, 10);
-  ASSERT_EQ(config->inv_freq.size(), 8u);
-  EXPECT_EQ(config->inv_freq[0], 1.0f);
-  EXPECT_FLOAT_EQ(config->inv_freq[4], 0.01f);  // 10000^(-8/16)
+  ASSERT_EQ(config->rotation.inv_freq.size(), 8u);
+  EXPECT_EQ(config->rotation.inv_freq[0], 1.0f);
+  EXPECT_FLOAT_EQ(config->rotation.inv_freq[4], 0.01f);  // 10000^(-8/16)
 }
 
 TEST(ModelConfig, RefusesByName) {
-  EXPECT_THAT(refusal(config_of({}, "gemma")), HasSubstr("architecture 'gemma' is not supported; supported: llama"));
-  EXPECT_THAT(refusal(config_of({{"llama.expert_count", 8}})), HasSubstr("mixtures of experts"));
+  EXPECT_THAT(refusal(config_of({}, "gemma")),
+              HasSubstr("key 'general.architecture': 'gemma' is not supported; supported: llama, qwen2"));
+  EXPECT_THAT(refusal(config_of({{"llama.expert_count", 8}})),
+              HasSubstr("key 'llama.expert_count': 8 is not supported"));
   EXPECT_THAT(refusal(config_of({{"split.count", 2}})), HasSubstr("split files"));
+  EXPECT_THAT(refusal(config_of({{"llama.attention.sliding_window", 32}})),
+              HasSubstr("key 'llama.attention.sliding_window': 32 is not supported"));
+  EXPECT_EQ(refusal(config_of({{"llama.attention.sliding_window", 64}})), "accepted");  // as long as the context
+  const auto with_float = [](const char* key, float value) {
+    return config_of({}, "llama", [&](GgufWriter& writer) { writer.add_float32(key, value); });
+  };
+  EXPECT_THAT(refusal(with_float("llama.attn_logit_softcapping", 50)), HasSubstr("key 'llama.attn_logit_softcapping'"));
+  EXPECT_THAT(refusal(with_float("llama.final_logit_softcapping", 30)),
+              HasSubstr("key 'llama.final_logit_softcapping': 30"));
+  EXPECT_THAT(refusal(with_float("llama.embedding_scale", 12)), HasSubstr("key 'llama.embedding_scale': 12"));
+  EXPECT_EQ(refusal(with_float("llama.logit_scale", 1)), "accepted");
+  EXPECT_THAT(
+      refusal(config_of({}, "llama", [](GgufWriter& writer) { writer.add_bool("llama.attention.causal", false); })),
+      HasSubstr("key 'llama.attention.causal': false"));
+  EXPECT_THAT(refusal(config_of({}, "llama", [](GgufWriter& writer) { writer.add_string("general.type", "adapter"); })),
+              HasSubstr("key 'general.type': 'adapter'"));
   EXPECT_THAT(refusal(config_of({{"llama.block_count", 0}})), HasSubstr("key 'llama.block_count' is missing"));
   EXPECT_THAT(refusal(config_of({{"llama.block_count", 100000}})),
               HasSubstr("key 'llama.block_count': 100000 is not in"));
@@ -65,20 +85,41 @@ TEST(ModelConfig, RefusesByName) {
 }
 
 TEST(ModelConfig, RopeScaling) {
-  const auto yarn = [](GgufWriter& writer) { writer.add_string("llama.rope.scaling.type", "yarn"); };
-  EXPECT_THAT(refusal(config_of({}, "llama", yarn)), HasSubstr("RoPE scaling 'yarn' is not supported"));
+  const auto unknown = [](GgufWriter& writer) { writer.add_string("llama.rope.scaling.type", "longrope"); };
+  EXPECT_THAT(refusal(config_of({}, "llama", unknown)),
+              HasSubstr("key 'llama.rope.scaling.type': 'longrope' is not supported"));
+  const auto endless = [](GgufWriter& writer) { writer.add_string("llama.rope.scaling.type", "linear"); };
+  EXPECT_THAT(refusal(config_of({}, "llama", endless)), HasSubstr("key 'llama.rope.scaling.factor' is missing"));
   const auto linear = [](GgufWriter& writer) {
     writer.add_string("llama.rope.scaling.type", "linear");
     writer.add_float32("llama.rope.scaling.factor", 4.0f);
   };
-  EXPECT_FLOAT_EQ(config_of({}, "llama", linear)->inv_freq[0], 0.25f);
+  EXPECT_FLOAT_EQ(config_of({}, "llama", linear)->rotation.inv_freq[0], 0.25f);
   const auto factors = [](GgufWriter& writer) {
     std::vector<std::byte> bytes(8 * sizeof(float));
     const std::vector<float> values = {1, 1, 1, 1, 2, 4, 8, 8};
     std::memcpy(bytes.data(), values.data(), bytes.size());
     writer.add_tensor("rope_freqs.weight", TensorType::kF32, {8}, bytes);
   };
-  EXPECT_FLOAT_EQ(config_of({}, "llama", factors)->inv_freq[4], 0.005f);
+  EXPECT_FLOAT_EQ(config_of({}, "llama", factors)->rotation.inv_freq[4], 0.005f);
+}
+
+// Against transformers' _compute_yarn_parameters: base 10000, 16 dimensions, factor 4, original context 64.
+TEST(ModelConfig, YarnMixesFastAndSlowPairs) {
+  const auto yarn = [](GgufWriter& writer) {
+    writer.add_string("llama.rope.scaling.type", "yarn");
+    writer.add_float32("llama.rope.scaling.factor", 4.0f);
+    writer.add_uint32("llama.rope.scaling.original_context_length", 64);
+  };
+  const auto config = config_of({}, "llama", yarn);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  const std::vector<float> expected = {1.000000000e+00f, 2.371708155e-01f, 4.999999702e-02f, 7.905694656e-03f,
+                                       2.499999944e-03f, 7.905694656e-04f, 2.500000119e-04f, 7.905694656e-05f};
+  ASSERT_EQ(config->rotation.inv_freq.size(), expected.size());
+  for (size_t pair = 0; pair < expected.size(); ++pair) {
+    EXPECT_NEAR(config->rotation.inv_freq[pair], expected[pair], 1e-6f * expected[pair]) << pair;
+  }
+  EXPECT_FLOAT_EQ(config->rotation.scale, 1.138629436f);  // 0.1 ln 4 + 1
 }
 
 TEST(ModelWeights, AMissingOrMisshapenTensorIsNamed) {
@@ -109,6 +150,18 @@ TEST(ModelWeights, AnUnsupportedTypeIsNamed) {
   wide.width = 256;
   EXPECT_THAT(load_model_weights(*GgufFile::parse(bytes, "f"), wide, Precision::kFloat).status().message(),
               AllOf(HasSubstr("tensor 'token_embd.weight'"), HasSubstr("Q2_K")));
+}
+
+TEST(ModelWeights, ATensorThatIsNotUsedIsRefused) {
+  auto bytes = make_synthetic_model("synthetic:llama-1x64");
+  ASSERT_TRUE(bytes.ok());
+  const auto file = GgufFile::parse(*bytes, "f");
+  auto config = read_model_config(*file);
+  ASSERT_TRUE(config.ok());
+  EXPECT_TRUE(check_model_tensors(*file, *config).ok());
+  config->layers = 0;
+  EXPECT_THAT(check_model_tensors(*file, *config).message(),
+              AllOf(HasSubstr("tensor 'blk.0.attn_norm.weight'"), HasSubstr("is not part of a llama model")));
 }
 
 TEST(ModelWeights, ASyntheticModelLoads) {

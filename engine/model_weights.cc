@@ -2,15 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <string>
 #include <string_view>
+
+#include "engine/model_tensors.h"
+#include "kernels/quant_block.h"
 
 namespace warmpath {
 
 namespace {
 
-// Loads tensors by name and checks their shapes.
+// Loads tensors by name; check_model_tensors() has passed.
 class WeightLoader {
  public:
   WeightLoader(const GgufFile& file, Precision precision) : file_(file), precision_(precision) {}
@@ -18,19 +20,14 @@ class WeightLoader {
   Status vector(const std::string& name, int64_t size, std::vector<float>& out) const {
     const GgufTensor* tensor = file_.find_tensor(name);
     if (tensor == nullptr) return missing(name);
-    if (tensor->elements != static_cast<uint64_t>(size)) return wrong_shape(*tensor, size, 1);
-    if (tensor->type != TensorType::kF32) {
-      return unimplemented(fmt::format("{}: tensor '{}' at byte {}: type {} is not supported here; expected F32",
-                                       file_.name(), name, tensor->offset, tensor_type_name(tensor->type)));
-    }
     out.resize(static_cast<size_t>(size));
-    std::memcpy(out.data(), tensor->data.data(), tensor->data.size());
+    dequantize_row(tensor->type, tensor->data.data(), size, out.data());
     return {};
   }
 
   Status matrix(const std::string& name, int64_t rows, int64_t columns, PackedMatrix& out) const {
     MatrixPart part;
-    WARMPATH_RETURN_IF_ERROR(find_part(name, rows, columns, part));
+    WARMPATH_RETURN_IF_ERROR(find_part(name, rows, part));
     Result<PackedMatrix> packed = PackedMatrix::pack(part, columns, precision_);
     if (!packed.ok()) return at(name, packed.status());
     out = std::move(*packed);
@@ -45,7 +42,7 @@ class WeightLoader {
   Status projection(const std::vector<Part>& wanted, int64_t columns, Projection& out) const {
     std::vector<MatrixPart> parts(wanted.size());
     for (size_t index = 0; index < wanted.size(); ++index) {
-      WARMPATH_RETURN_IF_ERROR(find_part(wanted[index].name + ".weight", wanted[index].rows, columns, parts[index]));
+      WARMPATH_RETURN_IF_ERROR(find_part(wanted[index].name + ".weight", wanted[index].rows, parts[index]));
     }
     // Neighbours that become the same kind of panel share a matrix.
     const auto kind = [&](size_t index) { return PackedMatrix::panel_kind(parts[index].type, precision_); };
@@ -74,23 +71,15 @@ class WeightLoader {
     return {};
   }
 
-  Status find_part(const std::string& name, int64_t rows, int64_t columns, MatrixPart& part) const {
+  Status find_part(const std::string& name, int64_t rows, MatrixPart& part) const {
     const GgufTensor* tensor = file_.find_tensor(name);
     if (tensor == nullptr) return missing(name);
-    if (tensor->shape.size() != 2 || tensor->columns() != static_cast<uint64_t>(columns) ||
-        tensor->rows() != static_cast<uint64_t>(rows)) {
-      return wrong_shape(*tensor, columns, rows);
-    }
     part = {tensor->type, tensor->data, rows};
     return {};
   }
 
   Status missing(std::string_view name) const {
     return not_found(fmt::format("{}: tensor '{}' is missing", file_.name(), name));
-  }
-  Status wrong_shape(const GgufTensor& tensor, int64_t columns, int64_t rows) const {
-    return invalid_argument(fmt::format("{}: tensor '{}' at byte {}: {} x {} instead of {} x {}", file_.name(),
-                                        tensor.name, tensor.offset, tensor.columns(), tensor.rows(), columns, rows));
   }
   Status at(std::string_view name, const Status& status) const {
     return {status.code(), fmt::format("{}: tensor '{}': {}", file_.name(), name, status.message())};
@@ -107,6 +96,10 @@ Status load_layer(const WeightLoader& loader, const ModelConfig& config, int32_t
                                               {prefix + "attn_k", config.kv_width()},
                                               {prefix + "attn_v", config.kv_width()}},
                                              config.width, layer.qkv));
+  if (config.head_norms) {
+    WARMPATH_RETURN_IF_ERROR(loader.vector(prefix + "attn_q_norm.weight", config.head_dim, layer.q_norm));
+    WARMPATH_RETURN_IF_ERROR(loader.vector(prefix + "attn_k_norm.weight", config.head_dim, layer.k_norm));
+  }
   WARMPATH_RETURN_IF_ERROR(
       loader.projection({{prefix + "attn_output", config.width}}, config.q_width(), layer.attention_output));
   WARMPATH_RETURN_IF_ERROR(loader.vector(prefix + "ffn_norm.weight", config.width, layer.ffn_norm));
@@ -138,6 +131,7 @@ int64_t ModelWeights::bytes() const {
 }
 
 Result<ModelWeights> load_model_weights(const GgufFile& file, const ModelConfig& config, Precision precision) {
+  WARMPATH_RETURN_IF_ERROR(check_model_tensors(file, config));
   const WeightLoader loader(file, precision);
   ModelWeights weights;
   WARMPATH_RETURN_IF_ERROR(loader.matrix("token_embd.weight", config.vocabulary, config.width, weights.embedding));

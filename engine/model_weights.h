@@ -28,10 +28,12 @@ struct Projection {
 struct LayerWeights {
   std::vector<float> attention_norm;  // [width]
   Projection qkv;                     // [q_width + 2 kv_width][width]
-  Projection attention_output;        // [width][q_width]
-  std::vector<float> ffn_norm;        // [width]
-  Projection gate_up;                 // [2 ffn][width]
-  Projection down;                    // [width][ffn]
+  std::vector<float> q_norm;          // [head_dim], as k_norm; empty without head_norms
+  std::vector<float> k_norm;
+  Projection attention_output;  // [width][q_width]
+  std::vector<float> ffn_norm;  // [width]
+  Projection gate_up;           // [2 ffn][width]
+  Projection down;              // [width][ffn]
 };
 
 struct ModelWeights {

@@ -121,12 +121,16 @@ struct SequenceRows {
   const int32_t* block_table = nullptr;  // covers position + rows tokens
 };
 
-// Rotates q in place, rotates k, and stores k and v into the paged cache.
+// Normalizes the heads of q and k where asked (x / sqrt(mean(x^2) + eps) * weight), rotates q in place, rotates k, and
+// stores k and v into the paged cache.
 // qkv is [M][(heads + 2 * kv_heads) * head_dim]: q heads, then k heads, then v heads.
 struct RopeStoreArgs {
   float* qkv = nullptr;
   int64_t qkv_stride = 0;
-  int32_t heads = 0;  // query heads; kv_heads and head_dim are the arena layout's
+  int32_t heads = 0;              // query heads; kv_heads and head_dim are the arena layout's
+  const float* q_norm = nullptr;  // [head_dim] or null
+  const float* k_norm = nullptr;  // [head_dim] or null
+  float norm_eps = 0;
   RopeStyle style = RopeStyle::kAdjacent;
   const float* cos = nullptr;  // [M][half]
   const float* sin = nullptr;  // [M][half]

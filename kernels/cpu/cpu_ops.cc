@@ -112,6 +112,8 @@ void CpuOps::rope_store(const RopeStoreArgs& args) {
     const int32_t row = first_row + index;
     float* qkv = args.qkv + row * args.qkv_stride;
     for (int32_t head = 0; head < args.heads + layout.kv_heads; ++head) {
+      const float* norm = head < args.heads ? args.q_norm : args.k_norm;
+      if (norm != nullptr) kernels_.rms_norm_row(qkv + head * dim, norm, args.norm_eps, dim, qkv + head * dim);
       rotate(qkv + head * dim, args.cos + row * int64_t{args.half}, args.sin + row * int64_t{args.half}, args.half);
     }
     const SequenceRows& sequence = sequence_of(args.sequences, args.sequence_count, row);
