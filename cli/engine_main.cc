@@ -22,6 +22,7 @@
 #include "engine/grpc_server.h"
 #include "engine/grpc_server_tokenizer.h"
 #include "model_file/model_store.h"
+#include "text/model_text.h"
 #include "text/vocabulary.h"
 
 namespace warmpath {
@@ -92,7 +93,7 @@ Status start(const EngineFlags& flags, Replica& replica) {
     if (!token.ok()) return token.status();
     server_options.token = std::move(*token);
   }
-  Result<OpenModel> model = open_model(flags.model);
+  Result<OpenModel> model = open_model_with_text(flags.model);
   if (!model.ok()) return model.status();
   Result<Vocabulary> vocabulary = vocabulary_from_gguf(model->file);
   if (!vocabulary.ok()) return vocabulary.status();

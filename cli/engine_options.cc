@@ -36,7 +36,8 @@ int64_t available_memory_bytes() {
 
 void add_engine_flags(CLI::App& app, EngineFlags& flags) {
   app.add_option("--model", flags.model,
-                 "NAME (see `warmpath models list`), PATH.gguf, or synthetic:llama-LAYERSxWIDTH for random weights")
+                 "NAME (see `warmpath models list`), PATH.gguf, a Hugging Face FOLDER, or\n"
+                 "synthetic:llama-LAYERSxWIDTH for random weights")
       ->required();
   app.add_option("--listen", flags.listen,
                  "unix:/path/to/socket (only your own processes can open it), or 127.0.0.1:PORT with --token-file")

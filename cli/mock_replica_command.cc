@@ -19,7 +19,8 @@ void add_mock_replica_command(CLI::App& app, CommandMain& selected) {
                       "(counting up; needs --token-file)");
   command->add_option("--http", options->http, "where they serve HTTP: 127.0.0.1:PORT (counting up; 0 = any)");
   command->add_option("--token-file", options->token_file, "bearer token of the gRPC face")->check(CLI::ExistingFile);
-  command->add_option("--model", options->model, "whose tokenizer they serve: NAME, PATH.gguf or synthetic:SHAPE")
+  command
+      ->add_option("--model", options->model, "whose tokenizer they serve: NAME, PATH.gguf, FOLDER or synthetic:SHAPE")
       ->capture_default_str();
   command->add_option("--served-model-name", options->served_model_name, "default: the model's own");
   command->add_option("--context", options->context_tokens, "tokens of one sequence")

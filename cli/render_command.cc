@@ -11,6 +11,7 @@
 #include "text/chat_template.h"
 #include "text/conversation.h"
 #include "text/default_rendering.h"
+#include "text/model_text.h"
 #include "text/vocabulary.h"
 
 namespace warmpath {
@@ -37,7 +38,7 @@ Result<std::shared_ptr<const ChatTemplate>> load_template(const Options& options
     if (!source.ok()) return source.status();
     return ChatTemplate::compile(std::move(*source), "", "");
   }
-  auto model = open_model(options.model.empty() ? default_model().name : std::string_view(options.model));
+  auto model = open_model_with_text(options.model.empty() ? default_model().name : std::string_view(options.model));
   if (!model.ok()) return model.status();
   auto vocabulary = vocabulary_from_gguf(model->file);
   if (!vocabulary.ok()) return vocabulary.status();

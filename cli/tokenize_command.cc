@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/input_file.h"
 #include "model_file/model_store.h"
+#include "text/model_text.h"
 #include "text/tokenizer.h"
 #include "text/vocabulary.h"
 
@@ -71,7 +72,7 @@ void print_piece(TokenId id, std::string_view bytes) {
 }
 
 int run(const Options& options) {
-  auto model = open_model(options.model);
+  auto model = open_model_with_text(options.model);
   if (!model.ok()) return fail(model.status());
   auto vocabulary = vocabulary_from_gguf(model->file);
   if (!vocabulary.ok()) return fail(vocabulary.status());
@@ -106,7 +107,8 @@ void add_tokenize_command(CLI::App& app, CommandMain& selected) {
       "tokenize",
       "Show the token ids of a text, exactly as the gateway and the engine see them; or turn ids back into text.");
   const auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "a model's name, a GGUF file, or synthetic:SHAPE")
+  command
+      ->add_option("--model", options->model, "a model's name, a GGUF file, a Hugging Face folder, or synthetic:SHAPE")
       ->capture_default_str();
   command->add_option("FILE", options->file, "the text (default: standard input)");
   command->add_flag("--detokenize", options->detokenize,

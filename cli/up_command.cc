@@ -34,6 +34,7 @@
 #include "loadtest/http_client.h"
 #include "model_file/model_store.h"
 #include "router/wire/json_writer.h"
+#include "text/model_text.h"
 
 namespace warmpath {
 
@@ -84,7 +85,7 @@ Status prepare_model(UpOptions& options) {
   if (const PinnedModel* pinned = find_pinned_model(options.model); pinned != nullptr && options.pull) {
     WARMPATH_RETURN_IF_ERROR(pull_model(*pinned));
   }
-  const auto model = open_model(options.model);
+  const auto model = open_model_with_text(options.model);
   if (!model.ok()) return model.status();
   if (options.name.empty()) options.name = model->name;
   const auto architecture = model->file.get_string_or("general.architecture", "");

@@ -38,7 +38,8 @@ bool is_address(const std::string& host) {
 
 void add_up_flags(CLI::App& app, UpOptions& options) {
   app.add_option("--model", options.model,
-                 "a model's name (warmpath models list), a GGUF file, or synthetic:SHAPE for load tests")
+                 "a model's name (warmpath models list), a GGUF file, a Hugging Face folder, or\n"
+                 "synthetic:SHAPE for load tests")
       ->capture_default_str();
   app.add_option("--name", options.name, "serve the model under this name (default: its own)");
   app.add_option("--replicas", options.replicas, "engine replicas")->check(CLI::Range(1, 64))->capture_default_str();

@@ -78,8 +78,8 @@ Status check_model_tensors(const GgufFile& file, const ModelConfig& config) {
   }
   for (const GgufTensor& tensor : file.tensors()) {
     if (is_derived(tensor.name) || known.contains(std::string(tensor.name))) continue;
-    return unimplemented(fmt::format("{}: tensor '{}' at byte {} is not part of a {} model as this engine knows it",
-                                     file.name(), printable(tensor.name), tensor.offset, config.architecture));
+    return unimplemented(
+        fmt::format("{}: is not part of a {} model as this engine knows it", file.place(tensor), config.architecture));
   }
   return {};
 }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "kernels/quant_block.h"
-#include "model_file/safetensors_keys.h"
+#include "model_file/safetensors_folder.h"
 
 namespace warmpath {
 

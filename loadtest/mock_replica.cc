@@ -16,6 +16,7 @@
 #include "loadtest/mock_engine.h"
 #include "loadtest/mock_http.h"
 #include "model_file/model_store.h"
+#include "text/model_text.h"
 
 namespace warmpath {
 
@@ -31,7 +32,7 @@ struct Model {
 };
 
 Result<Model> load_model(const MockReplicaOptions& options) {
-  Result<OpenModel> open = open_model(options.model);
+  Result<OpenModel> open = open_model_with_text(options.model);
   if (!open.ok()) return open.status();
   Result<Vocabulary> vocabulary = vocabulary_from_gguf(open->file);
   if (!vocabulary.ok()) return vocabulary.status();

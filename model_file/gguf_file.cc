@@ -105,6 +105,58 @@ Result<GgufFile> GgufFile::parse(std::vector<std::byte>&& bytes, std::string_vie
   return file;
 }
 
+std::vector<std::span<const std::byte>> GgufFile::parts() const {
+  std::vector<std::span<const std::byte>> parts = {bytes_};
+  for (const auto& foreign : foreign_) {
+    for (const MappedFile& mapping : foreign->mappings) parts.push_back(mapping.bytes());
+  }
+  for (const auto& keys : absorbed_) parts.push_back(keys->bytes());
+  return parts;
+}
+
+void GgufFile::drop_pages() const {
+  mapping_.drop_pages();
+  for (const auto& foreign : foreign_) {
+    for (const MappedFile& mapping : foreign->mappings) mapping.drop_pages();
+  }
+}
+
+Status GgufFile::adopt(ForeignTensors foreign) {
+  const auto& kept = foreign_.emplace_back(std::make_unique<const ForeignTensors>(std::move(foreign)));
+  for (const ForeignTensors::Tensor& from : kept->tensors) {
+    GgufTensor tensor;
+    tensor.name = from.name;
+    tensor.type = from.type;
+    tensor.shape = from.shape;
+    tensor.elements = 1;
+    for (const uint64_t extent : from.shape) tensor.elements *= extent;  // its bytes exist: no overflow
+    tensor.data = from.data;
+    tensor.offset = from.offset;
+    tensor.file = from.file;
+    if (!tensor_index_.emplace(tensor.name, tensors_.size()).second) {
+      return invalid_argument(fmt::format("{}: is there twice", place(tensor)));
+    }
+    tensors_.push_back(std::move(tensor));
+  }
+  return {};
+}
+
+Status GgufFile::absorb(GgufFile keys) {
+  const auto& kept = absorbed_.emplace_back(std::make_unique<const GgufFile>(std::move(keys)));
+  for (const GgufEntry& entry : kept->entries()) {
+    if (!entry_index_.emplace(entry.key, entries_.size()).second) {
+      return invalid_argument(fmt::format("{}: key '{}' is also in {}", kept->name(), printable(entry.key), name_));
+    }
+    entries_.push_back(entry);
+  }
+  return {};
+}
+
+std::string GgufFile::place(const GgufTensor& tensor) const {
+  return fmt::format("{}: tensor '{}' at byte {}", tensor.file.empty() ? std::string_view(name_) : tensor.file,
+                     printable(tensor.name), tensor.offset);
+}
+
 const GgufEntry* GgufFile::find_entry(std::string_view key) const {
   const auto found = entry_index_.find(key);
   return found != entry_index_.end() ? &entries_[found->second] : nullptr;

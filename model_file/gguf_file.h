@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,10 +81,25 @@ struct GgufTensor {
   std::vector<uint64_t> shape;  // 0 to 4 dimensions, none of them 0
   uint64_t elements = 0;
   std::span<const std::byte> data;
-  uint64_t offset = 0;  // of `data` in the file
+  uint64_t offset = 0;    // of `data` in the file
+  std::string_view file;  // the file that holds it, when it is another than the GgufFile's own
 
   uint64_t columns() const { return shape.empty() ? 1 : shape[0]; }
   uint64_t rows() const { return elements / columns(); }
+};
+
+// Tensors that lie in other files than the one that names the model's keys.
+struct ForeignTensors {
+  struct Tensor {
+    std::string name;
+    std::string file;
+    TensorType type = TensorType::kF32;
+    std::vector<uint64_t> shape;  // as GgufTensor's
+    std::span<const std::byte> data;
+    uint64_t offset = 0;
+  };
+  std::vector<Tensor> tensors;
+  std::vector<MappedFile> mappings;  // what `data` points into
 };
 
 class GgufFile {
@@ -95,8 +111,17 @@ class GgufFile {
 
   const std::string& name() const { return name_; }
   std::span<const std::byte> bytes() const { return bytes_; }
-  // A mapped file's pages may leave memory until they are read again: for when the tensors have been copied elsewhere.
-  void drop_pages() const { mapping_.drop_pages(); }
+  // Everything that the keys and tensors are made of: bytes(), then what was adopted and absorbed, in that order.
+  std::vector<std::span<const std::byte>> parts() const;
+  // Mapped pages may leave memory until they are read again: for when the tensors have been copied elsewhere.
+  void drop_pages() const;
+
+  // Adds tensors of other files, and the keys of another file. invalid_argument when one is there already. Not while
+  // others read this.
+  Status adopt(ForeignTensors foreign);
+  Status absorb(GgufFile keys);
+  // "FILE: tensor 'NAME' at byte N", for messages.
+  std::string place(const GgufTensor& tensor) const;
   uint64_t data_offset() const { return data_offset_; }
 
   const std::vector<GgufEntry>& entries() const { return entries_; }
@@ -138,6 +163,9 @@ class GgufFile {
   std::vector<GgufTensor> tensors_;
   std::unordered_map<std::string_view, size_t> entry_index_;
   std::unordered_map<std::string_view, size_t> tensor_index_;
+  // What adopt() and absorb() took; at addresses that stay.
+  std::vector<std::unique_ptr<const ForeignTensors>> foreign_;
+  std::vector<std::unique_ptr<const GgufFile>> absorbed_;
 };
 
 // Bytes of a file made fit for a message: non-printable ones as \xNN, at most 64 shown.

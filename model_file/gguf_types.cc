@@ -105,9 +105,7 @@ bool is_supported(TensorType type) {
   return false;
 }
 
-std::string_view supported_tensor_types() {
-  return "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K";
-}
+std::string_view supported_tensor_types() { return "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K"; }
 
 std::string_view tensor_type_name(TensorType type) {
   const TensorLayout* layout = tensor_layout(type);

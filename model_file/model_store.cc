@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
+#include "model_file/safetensors_folder.h"
 #include "model_file/synthetic_model.h"
 
 namespace warmpath {
@@ -31,11 +33,31 @@ constexpr PinnedModel kPinned[] = {{
 
 constexpr std::string_view kExtension = ".gguf";
 
-// "SmolLM2-135M-Instruct.Q4_1.gguf" -> "SmolLM2-135M-Instruct.Q4_1"
-std::string name_of(const fs::path& path) { return path.stem().string(); }
+// "SmolLM2-135M-Instruct.Q4_1.gguf" -> "SmolLM2-135M-Instruct.Q4_1"; a folder's own name.
+std::string name_of(const fs::path& path) {
+  if (path.extension() == kExtension) return path.stem().string();
+  return fs::absolute(path).lexically_normal().filename().empty()
+             ? fs::absolute(path).lexically_normal().parent_path().filename().string()
+             : fs::absolute(path).lexically_normal().filename().string();
+}
+
+// Of a file, or of the files that make a model of a folder; nullopt when `path` is neither.
+std::optional<uint64_t> model_bytes(const fs::path& path) {
+  std::error_code error;
+  if (path.extension() == kExtension) {
+    const uint64_t bytes = fs::file_size(path, error);
+    return error ? std::nullopt : std::optional(bytes);
+  }
+  if (!is_model_folder(path)) return std::nullopt;
+  const Result<std::vector<fs::path>> files = safetensors_folder_files(path);
+  if (!files.ok()) return std::nullopt;
+  uint64_t bytes = 0;
+  for (const fs::path& file : *files) bytes += fs::file_size(file, error);
+  return bytes;
+}
 
 Result<OpenModel> open_file(const fs::path& path, std::string name) {
-  Result<GgufFile> file = GgufFile::open(path.string());
+  Result<GgufFile> file = is_model_folder(path) ? open_safetensors_folder(path) : GgufFile::open(path.string());
   if (!file.ok()) return file.status();
   return OpenModel{std::move(name), path, false, std::move(*file)};
 }
@@ -105,11 +127,10 @@ std::vector<StoredModel> list_models() {
   std::vector<StoredModel> others;
   std::error_code error;
   for (fs::directory_iterator entry(*store, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() != kExtension) continue;
     if (std::ranges::any_of(models, [&](const StoredModel& model) { return model.path == entry->path(); })) continue;
-    std::error_code size_error;
-    const uint64_t bytes = fs::file_size(entry->path(), size_error);
-    if (!size_error) others.push_back({name_of(entry->path()), entry->path(), bytes, false, true});
+    if (const auto bytes = model_bytes(entry->path())) {
+      others.push_back({name_of(entry->path()), entry->path(), *bytes, false, true});
+    }
   }
   std::ranges::sort(others, {}, &StoredModel::name);
   models.insert(models.end(), others.begin(), others.end());
@@ -154,10 +175,13 @@ Result<OpenModel> open_model(std::string_view spec) {
   for (const StoredModel& stored : list_models()) {
     if (stored.present && stored.name == spec) return open_file(stored.path, stored.name);
   }
+  if (is_model_folder(fs::path(spec))) return open_file(fs::path(spec), name_of(fs::path(spec)));
   std::string known;
   for (const PinnedModel& pinned : kPinned) known += fmt::format("{}, ", pinned.name);
   return not_found(
-      fmt::format("no model '{}': give one of {}a file PATH.gguf, or synthetic:llama-2x64", printable(spec), known));
+      fmt::format("no model '{}': give one of {}a file PATH.gguf, a folder with config.json and "
+                  "safetensors, or synthetic:llama-2x64",
+                  printable(spec), known));
 }
 
 }  // namespace warmpath

