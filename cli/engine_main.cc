@@ -21,6 +21,7 @@
 #include "engine/engine.h"
 #include "engine/grpc_server.h"
 #include "engine/grpc_server_tokenizer.h"
+#include "engine/model_report.h"
 #include "model_file/model_store.h"
 #include "text/model_text.h"
 #include "text/vocabulary.h"
@@ -59,7 +60,8 @@ Result<std::unique_ptr<CpuBackend>> load_backend(const EngineFlags& flags, const
   options.max_step_tokens = std::max(flags.step_tokens, flags.max_running);
   options.max_step_sequences = flags.max_running;
   const Result<int64_t> blocks = choose_kv_blocks(flags, flags.context > 0 ? flags.context : config->context,
-                                                  config->kv_layout(kv_type_of(options.precision)).block_bytes());
+                                                  config->kv_layout(kv_type_of(options.precision)).block_bytes(),
+                                                  packed_weight_bytes(file, options.precision));
   if (!blocks.ok()) return blocks.status();
   options.kv_blocks = *blocks;
   return CpuBackend::create(file, options);

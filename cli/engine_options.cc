@@ -11,8 +11,10 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/log.h"
 #include "base/token.h"
 #include "cli/byte_size.h"
+#include "engine/model_report.h"
 
 namespace warmpath {
 
@@ -20,17 +22,6 @@ namespace {
 
 constexpr int64_t kDefaultContexts = 4;
 constexpr int64_t kDefaultShareOfFreeMemory = 4;  // one over
-
-// MemAvailable of /proc/meminfo; 0 when it cannot be read.
-int64_t available_memory_bytes() {
-  std::ifstream in("/proc/meminfo");
-  std::string key;
-  int64_t kib = 0;
-  for (std::string unit; in >> key >> kib; std::getline(in, unit)) {
-    if (key == "MemAvailable:") return kib * 1024;
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -78,7 +69,8 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
   app.add_flag("--exit-with-parent", flags.exit_with_parent, "end when the process that started this one ends");
 }
 
-Result<int64_t> choose_kv_blocks(const EngineFlags& flags, int32_t context_tokens, int64_t block_bytes) {
+Result<int64_t> choose_kv_blocks(const EngineFlags& flags, int32_t context_tokens, int64_t block_bytes,
+                                 int64_t weight_bytes) {
   if (flags.kv_blocks > 0) return flags.kv_blocks;
   if (!flags.kv_bytes.empty()) {
     const Result<int64_t> bytes = parse_bytes(flags.kv_bytes);
@@ -90,8 +82,19 @@ Result<int64_t> choose_kv_blocks(const EngineFlags& flags, int32_t context_token
     return std::min<int64_t>(*bytes / block_bytes, INT32_MAX);
   }
   const int64_t per_context = (int64_t{context_tokens} + kBlockTokens - 1) / kBlockTokens;
-  const int64_t affordable = available_memory_bytes() / kDefaultShareOfFreeMemory / block_bytes;
-  return std::clamp(affordable, per_context, per_context * kDefaultContexts);
+  const int64_t available = available_memory_bytes();
+  const int64_t affordable = std::max<int64_t>(0, available - weight_bytes) / kDefaultShareOfFreeMemory / block_bytes;
+  // A whole context, unless memory does not hold it beside the weights.
+  const int64_t fitting = context_that_fits(available, weight_bytes, block_bytes);
+  const int64_t least = std::clamp<int64_t>(fitting, 1, per_context);
+  if (least < per_context) {
+    log_warn("context_does_not_fit", {{"context_tokens", context_tokens},
+                                      {"tokens_that_fit", least * kBlockTokens},
+                                      {"available_bytes", available},
+                                      {"weight_bytes", weight_bytes},
+                                      {"remedy", "--context TOKENS, --kv-bytes BYTES, or a machine with more memory"}});
+  }
+  return std::clamp(affordable, least, per_context * kDefaultContexts);
 }
 
 Result<std::string> read_or_make_token(const std::string& path) {

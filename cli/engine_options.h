@@ -39,7 +39,8 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags);
 
 // How many KV blocks to reserve: as asked; else room for four full contexts, but at most a quarter of the memory that
 // is free now and at least one full context. `block_bytes` of one block.
-Result<int64_t> choose_kv_blocks(const EngineFlags& flags, int32_t context_tokens, int64_t block_bytes);
+Result<int64_t> choose_kv_blocks(const EngineFlags& flags, int32_t context_tokens, int64_t block_bytes,
+                                 int64_t weight_bytes);
 
 // The token in `path`; where there is no such file, it is made with a random one, readable by its owner only.
 Result<std::string> read_or_make_token(const std::string& path);

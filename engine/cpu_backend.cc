@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "engine/model_fingerprint.h"
 
 namespace warmpath {
@@ -101,8 +102,14 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const GgufFile& file, con
   if (!config.ok()) return config.status();
 
   std::unique_ptr<CpuBackend> backend(new CpuBackend(std::move(*config), options, *isa));
-  Result<ModelWeights> weights = load_model_weights(file, backend->config_, options.precision);
+  const auto start = std::chrono::steady_clock::now();
+  Result<ModelWeights> weights = load_model_weights(file, backend->config_, options.precision, options.threads);
   if (!weights.ok()) return weights.status();
+  log_info("weights_loaded",
+           {{"model", backend->config_.name},
+            {"architecture", backend->config_.architecture},
+            {"bytes", weights->bytes()},
+            {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()}});
   backend->weights_ = std::move(*weights);
   WARMPATH_RETURN_IF_ERROR(backend->allocate_arena());
   backend->fingerprint_ = model_fingerprint(file, backend->arena_.layout, options.precision);

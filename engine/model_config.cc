@@ -45,6 +45,32 @@ constexpr NeutralFlag kNeutralFlags[] = {
     {"use_parallel_residual", false, "parallel residuals"},
 };
 
+// The keys that are read here and in rotation.cc, and those that say nothing about what is computed.
+constexpr std::string_view kKnown[] = {"block_count",
+                                       "context_length",
+                                       "embedding_length",
+                                       "feed_forward_length",
+                                       "vocab_size",
+                                       "tensor_data_layout",
+                                       "attention.head_count",
+                                       "attention.head_count_kv",
+                                       "attention.key_length",
+                                       "attention.value_length",
+                                       "attention.layer_norm_rms_epsilon",
+                                       "attention.layer_norm_epsilon",
+                                       "attention.sliding_window",
+                                       "rope.freq_base",
+                                       "rope.dimension_count",
+                                       "rope.scale_linear",
+                                       "rope.scaling.type",
+                                       "rope.scaling.factor",
+                                       "rope.scaling.finetuned",
+                                       "rope.scaling.original_context_length",
+                                       "rope.scaling.attn_factor",
+                                       "rope.scaling.yarn_ext_factor",
+                                       "rope.scaling.yarn_beta_fast",
+                                       "rope.scaling.yarn_beta_slow"};
+
 // Reads the architecture's keys and remembers the first thing that is wrong.
 class ConfigReader {
  public:
@@ -123,13 +149,14 @@ Result<std::string_view> read_architecture(const GgufFile& file) {
     return unimplemented(fmt::format("{}: key 'general.architecture': '{}' is not supported; supported: {}",
                                      file.name(), printable(*architecture), supported_architectures()));
   }
+  // A split model must have been opened with all of its parts (model_file/split_gguf.h).
   const Result<uint64_t> parts = file.get_uint_or("split.count", 1);
   if (!parts.ok()) return parts.status();
-  if (*parts > 1) {
-    return unimplemented(
-        fmt::format("{}: key 'split.count': one of {} split files is not supported; merge them with llama-gguf-split "
-                    "--merge",
-                    file.name(), *parts));
+  const Result<uint64_t> tensors = file.get_uint_or("split.tensors.count", 0);
+  if (!tensors.ok()) return tensors.status();
+  if (*parts > 1 && *tensors != file.tensors().size()) {
+    return invalid_argument(fmt::format("{}: key 'split.tensors.count': {}, but its {} parts have {}", file.name(),
+                                        *tensors, *parts, file.tensors().size()));
   }
   return architecture;
 }
@@ -151,6 +178,12 @@ void check_heads(const ModelConfig& config, int32_t value_dim, ConfigReader& rea
 }  // namespace
 
 std::string_view supported_architectures() { return "llama, qwen2, qwen3"; }
+
+bool is_known_key(std::string_view key) {
+  return std::ranges::find(kKnown, key) != std::end(kKnown) ||
+         std::ranges::find(kNeutral, key, &Neutral::key) != std::end(kNeutral) ||
+         std::ranges::find(kNeutralFlags, key, &NeutralFlag::key) != std::end(kNeutralFlags);
+}
 
 Result<ModelConfig> read_model_config(const GgufFile& file) {
   const Result<std::string_view> architecture = read_architecture(file);

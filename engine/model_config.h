@@ -37,6 +37,9 @@ struct ModelConfig {
 // "llama, qwen2, qwen3", for messages.
 std::string_view supported_architectures();
 
+// Whether read_model_config() reads the key `ARCHITECTURE.key` or knows that it says nothing about what is computed.
+bool is_known_key(std::string_view key);
+
 // Reads `file`. Other architectures and whatever the forward pass cannot do (experts, sliding windows, capped logits,
 // ...) are refused, naming the key and its value: docs/formats.md lists them.
 Result<ModelConfig> read_model_config(const GgufFile& file);

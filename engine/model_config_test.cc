@@ -58,7 +58,7 @@ TEST(ModelConfig, RefusesByName) {
               HasSubstr("key 'general.architecture': 'gemma' is not supported; supported: llama, qwen2"));
   EXPECT_THAT(refusal(config_of({{"llama.expert_count", 8}})),
               HasSubstr("key 'llama.expert_count': 8 is not supported"));
-  EXPECT_THAT(refusal(config_of({{"split.count", 2}})), HasSubstr("split files"));
+  EXPECT_THAT(refusal(config_of({{"split.count", 2}})), HasSubstr("key 'split.tensors.count': 0, but its 2 parts"));
   EXPECT_THAT(refusal(config_of({{"llama.attention.sliding_window", 32}})),
               HasSubstr("key 'llama.attention.sliding_window': 32 is not supported"));
   EXPECT_EQ(refusal(config_of({{"llama.attention.sliding_window", 64}})), "accepted");  // as long as the context

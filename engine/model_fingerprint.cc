@@ -8,7 +8,7 @@
 namespace warmpath {
 
 Hash128 model_fingerprint(const GgufFile& file, const KvLayout& layout, Precision precision) {
-  const Hash128 content = hash128(file.bytes().data(), file.bytes().size());
+  const Hash128 content = file.content_hash();
   std::string input(sizeof(content), '\0');
   std::memcpy(input.data(), &content, sizeof(content));
   input += fmt::format("kv {} {} {} {} {} precision {}", layout.layers, layout.kv_heads, layout.head_dim,

@@ -1,11 +1,11 @@
 // The model fingerprint: equal on two replicas exactly when a KV block of one is good for the other. It is the root of
 // every block identity (base/block_chain.h).
 //
-//   XXH3-128(XXH3-128(model file) 16 B | text "kv LAYERS KV_HEADS HEAD_DIM f16|f32|int16 BLOCK_TOKENS precision
-//   float|fast")
+//   XXH3-128(content 16 B | text "kv LAYERS KV_HEADS HEAD_DIM f32|f16|int16 BLOCK_TOKENS precision float|fast")
 //
-// The whole file counts: weights, hyper-parameters and tokenizer. It is hashed at start, at memory speed (98 MB: 10 ms;
-// the pages are needed for loading anyway). Thread safety: a pure function.
+// The content is the whole model: weights, hyper-parameters and tokenizer; XXH3-128 of a GGUF file, of a folder that of
+// its parts' hashes. Files from 16 MB on are read once, at memory or disk speed (5 GB: half a second from memory), and
+// remembered (model_file/file_hash.h). Thread safety: a pure function.
 #pragma once
 
 #include "base/hash128.h"

@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 
+#include "base/log.h"
 #include "engine/model_tensors.h"
 #include "kernels/quant_block.h"
 
@@ -25,9 +31,10 @@ class WeightLoader {
     return {};
   }
 
-  Status matrix(const std::string& name, int64_t rows, int64_t columns, PackedMatrix& out) const {
+  Status matrix(const std::string& name, int64_t rows, PackedMatrix& out) const {
     MatrixPart part;
     WARMPATH_RETURN_IF_ERROR(find_part(name, rows, part));
+    const auto columns = static_cast<int64_t>(file_.find_tensor(name)->columns());
     Result<PackedMatrix> packed = PackedMatrix::pack(part, columns, precision_);
     if (!packed.ok()) return at(name, packed.status());
     out = std::move(*packed);
@@ -89,6 +96,27 @@ class WeightLoader {
   const Precision precision_;
 };
 
+// Says in the log how far a slow load is.
+class LoadProgress {
+ public:
+  explicit LoadProgress(int32_t parts) : parts_(parts) {}
+  void one_more() {
+    ++done_;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - said_ < kInterval || done_ == parts_) return;
+    said_ = now;
+    log_info("loading_weights",
+             {{"done", done_}, {"of", parts_}, {"seconds", std::chrono::duration<double>(now - start_).count()}});
+  }
+
+ private:
+  static constexpr std::chrono::seconds kInterval{3};
+  const int32_t parts_;
+  int32_t done_ = 0;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point said_ = start_;
+};
+
 Status load_layer(const WeightLoader& loader, const ModelConfig& config, int32_t index, LayerWeights& layer) {
   const std::string prefix = fmt::format("blk.{}.", index);
   WARMPATH_RETURN_IF_ERROR(loader.vector(prefix + "attn_norm.weight", config.width, layer.attention_norm));
@@ -130,20 +158,46 @@ int64_t ModelWeights::bytes() const {
   return sum;
 }
 
-Result<ModelWeights> load_model_weights(const GgufFile& file, const ModelConfig& config, Precision precision) {
+Result<ModelWeights> load_model_weights(const GgufFile& file, const ModelConfig& config, Precision precision,
+                                        int32_t threads) {
   WARMPATH_RETURN_IF_ERROR(check_model_tensors(file, config));
   const WeightLoader loader(file, precision);
   ModelWeights weights;
-  WARMPATH_RETURN_IF_ERROR(loader.matrix("token_embd.weight", config.vocabulary, config.width, weights.embedding));
-  WARMPATH_RETURN_IF_ERROR(loader.vector("output_norm.weight", config.width, weights.output_norm));
   weights.tied = !loader.has("output.weight");
-  if (!weights.tied) {
-    WARMPATH_RETURN_IF_ERROR(loader.matrix("output.weight", config.vocabulary, config.width, weights.output_matrix));
-  }
   weights.layers.resize(static_cast<size_t>(config.layers));
-  for (int32_t index = 0; index < config.layers; ++index) {
-    WARMPATH_RETURN_IF_ERROR(load_layer(loader, config, index, weights.layers[static_cast<size_t>(index)]));
+
+  // One part a layer, then the two large tables.
+  const auto load_part = [&](int32_t part) -> Status {
+    if (part < config.layers) return load_layer(loader, config, part, weights.layers[static_cast<size_t>(part)]);
+    if (part == config.layers) {
+      return loader.matrix("token_embd.weight", config.vocabulary, weights.embedding);
+    }
+    return weights.tied ? Status() : loader.matrix("output.weight", config.vocabulary, weights.output_matrix);
+  };
+  const int32_t parts = config.layers + 2;
+  LoadProgress progress(parts);
+  std::atomic<int32_t> next = 0;
+  std::mutex mutex;
+  Status first_problem;
+  const auto work = [&] {
+    for (int32_t part = 0; (part = next.fetch_add(1)) < parts;) {
+      const Status status = load_part(part);
+      const std::lock_guard lock(mutex);
+      if (!status.ok()) {
+        if (first_problem.ok()) first_problem = status;
+        next = parts;
+        return;
+      }
+      progress.one_more();
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int32_t helper = 1; helper < std::min(threads, parts); ++helper) helpers.emplace_back(work);
+    work();
   }
+  if (!first_problem.ok()) return first_problem;
+  WARMPATH_RETURN_IF_ERROR(loader.vector("output_norm.weight", config.width, weights.output_norm));
   return weights;
 }
 

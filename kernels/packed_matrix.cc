@@ -153,6 +153,10 @@ void read_quant_row(const QuantPanel& panel, const uint8_t* group, int64_t colum
 
 }  // namespace
 
+int64_t PackedMatrix::bytes_of(PanelKind kind, int64_t rows, int64_t columns) {
+  return (rows + kPanelRows - 1) / kPanelRows * panel_bytes_of(kind, columns);
+}
+
 PanelKind PackedMatrix::panel_kind(TensorType type, Precision precision) {
   switch (type) {
     case TensorType::kF32:

@@ -48,6 +48,8 @@ class PackedMatrix {
 
   // The panels that weights of `type` become.
   static PanelKind panel_kind(TensorType type, Precision precision);
+  // Memory of a matrix.
+  static int64_t bytes_of(PanelKind kind, int64_t rows, int64_t columns);
   static bool is_float(PanelKind kind) { return kind >= PanelKind::kF16; }
 
   // The parts become one matrix, one below the other (q, k, v; gate, up); their panel kinds must be equal. Types other

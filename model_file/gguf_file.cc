@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "model_file/file_hash.h"
 #include "model_file/gguf_parser.h"
 
 namespace warmpath {
@@ -105,13 +106,15 @@ Result<GgufFile> GgufFile::parse(std::vector<std::byte>&& bytes, std::string_vie
   return file;
 }
 
-std::vector<std::span<const std::byte>> GgufFile::parts() const {
-  std::vector<std::span<const std::byte>> parts = {bytes_};
+Hash128 GgufFile::content_hash() const {
+  const Hash128 own = mapping_.bytes().empty() ? hash128(bytes_.data(), bytes_.size()) : file_hash(mapping_);
+  if (foreign_.empty() && absorbed_.empty()) return own;
+  std::vector<Hash128> hashes = {own};
   for (const auto& foreign : foreign_) {
-    for (const MappedFile& mapping : foreign->mappings) parts.push_back(mapping.bytes());
+    for (const MappedFile& mapping : foreign->mappings) hashes.push_back(file_hash(mapping));
   }
-  for (const auto& keys : absorbed_) parts.push_back(keys->bytes());
-  return parts;
+  for (const auto& keys : absorbed_) hashes.push_back(keys->content_hash());
+  return hash128(hashes.data(), hashes.size() * sizeof(Hash128));
 }
 
 void GgufFile::drop_pages() const {

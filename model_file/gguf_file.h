@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash128.h"
 #include "base/status.h"
 #include "model_file/gguf_types.h"
 #include "model_file/mapped_file.h"
@@ -111,8 +112,9 @@ class GgufFile {
 
   const std::string& name() const { return name_; }
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Everything that the keys and tensors are made of: bytes(), then what was adopted and absorbed, in that order.
-  std::vector<std::span<const std::byte>> parts() const;
+  // Of everything that the keys and tensors are made of: bytes(), and what was adopted and absorbed. Large files are
+  // not read again when their hash is remembered (file_hash.h).
+  Hash128 content_hash() const;
   // Mapped pages may leave memory until they are read again: for when the tensors have been copied elsewhere.
   void drop_pages() const;
 

@@ -30,15 +30,19 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   ::close(fd);
   if (data == MAP_FAILED)
     return unavailable(fmt::format("{}: cannot map {} bytes: {}", path, size, std::strerror(error)));
-  return MappedFile(static_cast<const std::byte*>(data), size);
+  MappedFile file(static_cast<const std::byte*>(data), size);
+  const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  file.identity_ = {info.st_dev, info.st_ino, size, nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)};
+  return file;
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), identity_(other.identity_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(identity_, other.identity_);
   return *this;
 }
 

@@ -5,12 +5,23 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
 #include "base/status.h"
 
 namespace warmpath {
+
+// Which file, in which state: two mappings with equal identities have equal bytes (but for changes within the clock's
+// granularity).
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t bytes = 0;
+  int64_t content_ns = 0;  // last change of the content, nanoseconds since 1970
+  int64_t inode_ns = 0;    // last change of anything, which no program can set back
+};
 
 class MappedFile {
  public:
@@ -22,6 +33,9 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // As it was when the file was opened.
+  const FileIdentity& identity() const { return identity_; }
+  void set_identity_for_test(const FileIdentity& identity) { identity_ = identity; }
   // The pages may leave memory; they come back from the file when they are read again.
   void drop_pages() const;
 
@@ -30,6 +44,7 @@ class MappedFile {
 
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  FileIdentity identity_;
 };
 
 }  // namespace warmpath

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "model_file/safetensors_folder.h"
+#include "model_file/split_gguf.h"
 #include "model_file/synthetic_model.h"
 
 namespace warmpath {
@@ -44,20 +45,23 @@ std::string name_of(const fs::path& path) {
 // Of a file, or of the files that make a model of a folder; nullopt when `path` is neither.
 std::optional<uint64_t> model_bytes(const fs::path& path) {
   std::error_code error;
+  std::vector<fs::path> files;
   if (path.extension() == kExtension) {
-    const uint64_t bytes = fs::file_size(path, error);
-    return error ? std::nullopt : std::optional(bytes);
+    files = split_files(path);
+  } else if (is_model_folder(path)) {
+    if (const auto found = safetensors_folder_files(path); found.ok()) files = *found;
   }
-  if (!is_model_folder(path)) return std::nullopt;
-  const Result<std::vector<fs::path>> files = safetensors_folder_files(path);
-  if (!files.ok()) return std::nullopt;
+  if (files.empty()) return std::nullopt;
   uint64_t bytes = 0;
-  for (const fs::path& file : *files) bytes += fs::file_size(file, error);
+  for (const fs::path& file : files) {
+    bytes += fs::file_size(file, error);
+    if (error) return std::nullopt;
+  }
   return bytes;
 }
 
 Result<OpenModel> open_file(const fs::path& path, std::string name) {
-  Result<GgufFile> file = is_model_folder(path) ? open_safetensors_folder(path) : GgufFile::open(path.string());
+  Result<GgufFile> file = is_model_folder(path) ? open_safetensors_folder(path) : open_gguf(path);
   if (!file.ok()) return file.status();
   return OpenModel{std::move(name), path, false, std::move(*file)};
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "model_file/gguf_writer.h"
 #include "model_file/synthetic_model.h"
 
 namespace warmpath {
@@ -109,22 +110,69 @@ TEST(SyntheticModel, IsACompleteModelFile) {
   EXPECT_EQ(gate->columns(), 64u);
 }
 
+// As llama-gguf-split cuts a model: keys and some tensors in the first file, the others in the next.
+TEST(SplitGguf, OpensAsOneModel) {
+  const fs::path folder = fs::temp_directory_path() / ("warmpath-split-" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  const auto write_part = [&](int number, const char* tensor) {
+    GgufWriter writer;
+    writer.add_uint32("split.no", static_cast<uint32_t>(number - 1));
+    writer.add_uint32("split.count", 2);
+    if (number == 1) writer.add_string("general.architecture", "llama");
+    writer.add_tensor(tensor, TensorType::kF32, {4}, std::vector<std::byte>(16));
+    const auto bytes = writer.finish();
+    const std::string name = "m-0000" + std::to_string(number) + "-of-00002.gguf";
+    std::ofstream(folder / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  };
+  write_part(1, "a");
+  EXPECT_THAT(open_model((folder / "m-00001-of-00002.gguf").string()).status().message(),
+              HasSubstr("m-00002-of-00002.gguf: cannot open"));
+  write_part(2, "b");
+  const auto model = open_model((folder / "m-00001-of-00002.gguf").string());
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  ASSERT_NE(model->file.find_tensor("a"), nullptr);
+  ASSERT_NE(model->file.find_tensor("b"), nullptr);
+  EXPECT_THAT(model->file.place(*model->file.find_tensor("b")), HasSubstr("m-00002-of-00002.gguf: tensor 'b'"));
+  EXPECT_THAT(open_model((folder / "m-00002-of-00002.gguf").string()).status().message(),
+              HasSubstr("part 2 of 2; give the first one"));
+  write_part(2, "a");
+  EXPECT_THAT(open_model((folder / "m-00001-of-00002.gguf").string()).status().message(), HasSubstr("is there twice"));
+  fs::remove_all(folder);
+}
+
 TEST(SyntheticModel, TheSameSpecMakesTheSameBytes) {
   const auto first = make_synthetic_model("synthetic:llama-1x64");
   EXPECT_EQ(*first, *make_synthetic_model("synthetic:llama-1x64"));
   EXPECT_NE(*first, *make_synthetic_model("synthetic:llama-1x64,seed=2"));
 }
 
+TEST(SyntheticModel, KnowsTheFamiliesAndTheTypesOfWeights) {
+  const auto model = open_model("synthetic:qwen3-1x256,heads=4,head_dim=128,weights=q4_k_m");
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(model->file.get_uint("qwen3.attention.key_length").value(), 128u);
+  EXPECT_EQ(model->file.find_tensor("blk.0.attn_q_norm.weight")->elements, 128u);
+  EXPECT_EQ(model->file.find_tensor("blk.0.attn_q.weight")->type, TensorType::kQ4_K);
+  EXPECT_EQ(model->file.find_tensor("blk.0.attn_q.weight")->rows(), 512u);
+  EXPECT_EQ(model->file.find_tensor("blk.0.attn_v.weight")->type, TensorType::kQ6_K);
+  const auto biased = open_model("synthetic:qwen2-1x64,weights=bf16");
+  ASSERT_TRUE(biased.ok()) << biased.status().message();
+  EXPECT_NE(biased->file.find_tensor("blk.0.attn_q.bias"), nullptr);
+  EXPECT_EQ(biased->file.find_tensor("token_embd.weight")->type, TensorType::kBF16);
+}
+
 TEST(SyntheticModel, RefusesShapesByName) {
   const auto refusal = [](std::string_view spec) { return make_synthetic_model(spec).status().message(); };
-  EXPECT_THAT(refusal("synthetic:gpt-2x64"), HasSubstr("the only family is 'llama'"));
+  EXPECT_THAT(refusal("synthetic:gpt-2x64"), HasSubstr("the families are llama, qwen2 and qwen3"));
   EXPECT_THAT(refusal("synthetic:llama-2"), HasSubstr("'2' is not LAYERSxWIDTH"));
   EXPECT_THAT(refusal("synthetic:llama-2x65"), HasSubstr("width is 65"));
   EXPECT_THAT(refusal("synthetic:llama-2x64,heads=3"), HasSubstr("multiple of 16"));
   EXPECT_THAT(refusal("synthetic:llama-2x64,head=3"), HasSubstr("the keys are"));
   EXPECT_THAT(refusal("synthetic:llama-2x64,vocab=10"), HasSubstr("vocab is 10"));
-  EXPECT_THAT(refusal("synthetic:llama-512x16384"), HasSubstr("4 G parameters"));
+  EXPECT_THAT(refusal("synthetic:llama-512x16384"), HasSubstr("10 G parameters"));
   EXPECT_THAT(refusal("synthetic:llama-0x64"), HasSubstr("layers is 0"));
+  EXPECT_THAT(refusal("synthetic:llama-2x64,weights=q4_k"), HasSubstr("rows of 64 are not whole blocks of Q4_K"));
+  EXPECT_THAT(refusal("synthetic:llama-2x64,weights=iq4"), HasSubstr("no type of weights"));
 }
 
 }  // namespace

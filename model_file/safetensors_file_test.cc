@@ -44,9 +44,10 @@ TEST(SafetensorsFile, ReadsTensorsInPlace) {
 TEST(SafetensorsFile, RefusesWhatDoesNotAddUp) {
   const auto one = [](std::string_view body) { return R"({"w":)" + std::string(body) + "}"; };
   EXPECT_EQ(refusal(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})"), 8), "accepted");
-  EXPECT_THAT(refusal(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})"), 12), HasSubstr("belong to no tensor"));
+  EXPECT_THAT(refusal(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})"), 12),
+              HasSubstr("belong to no tensor"));
   EXPECT_THAT(refusal(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,12]})"), 12),
-              HasSubstr("m.safetensors: tensor 'w' at byte 60: 12 bytes, but its shape and dtype F32 need 8"));
+              HasSubstr("m.safetensors: tensor 'w' at byte 63: 12 bytes, but its shape and dtype F32 need 8"));
   EXPECT_THAT(refusal(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})"), 4), HasSubstr("of 4 bytes of data"));
   EXPECT_THAT(refusal(one(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), 8), HasSubstr("data_offsets 8 to 0"));
   EXPECT_THAT(refusal(one(R"({"dtype":"F32","shape":[2],"data_offsets":[4,12]})"), 12), HasSubstr("leaves a gap"));

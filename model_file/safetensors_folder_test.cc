@@ -19,10 +19,10 @@ using ::testing::HasSubstr;
 
 // A config.json of these keys, replaced or (with "") left out, in a `llama`.
 std::string config_json(const std::map<std::string, std::string>& change) {
-  std::map<std::string, std::string> keys = {{"model_type", "\"llama\""},      {"num_hidden_layers", "2"},
-                                             {"hidden_size", "64"},           {"intermediate_size", "96"},
-                                             {"num_attention_heads", "4"},    {"num_key_value_heads", "2"},
-                                             {"max_position_embeddings", "128"}};
+  std::map<std::string, std::string> keys = {
+      {"model_type", "\"llama\""},       {"num_hidden_layers", "2"},   {"hidden_size", "64"},
+      {"intermediate_size", "96"},       {"num_attention_heads", "4"}, {"num_key_value_heads", "2"},
+      {"max_position_embeddings", "128"}};
   for (const auto& [key, value] : change) keys[key] = value;
   std::string json = "{";
   for (const auto& [key, value] : keys) {
@@ -86,14 +86,16 @@ TEST(HuggingFaceConfig, RefusesByKeyAndValue) {
   EXPECT_THAT(refusal({{"architectures", "[\"LlamaForSequenceClassification\"]"}}),
               HasSubstr("key 'architectures': \"LlamaForSequenceClassification\" is not supported"));
   EXPECT_THAT(refusal({{"hidden_act", "\"gelu\""}}), HasSubstr("key 'hidden_act': \"gelu\" is not supported"));
-  EXPECT_THAT(refusal({{"quantization_config", R"({"quant_method": "gptq"})"}}), HasSubstr("key 'quantization_config'"));
+  EXPECT_THAT(refusal({{"quantization_config", R"({"quant_method": "gptq"})"}}),
+              HasSubstr("key 'quantization_config'"));
   EXPECT_THAT(refusal({{"final_logit_softcapping", "30.0"}}), HasSubstr("key 'final_logit_softcapping': 30.0"));
   EXPECT_THAT(refusal({{"num_experts", "8"}}), HasSubstr("key 'num_experts': 8"));
   EXPECT_THAT(refusal({{"model_type", "\"qwen2\""}, {"use_sliding_window", "true"}, {"sliding_window", "32"}}),
               HasSubstr("key 'sliding_window': 32 is not supported"));
   EXPECT_EQ(refusal({{"model_type", "\"qwen2\""}, {"use_sliding_window", "false"}, {"sliding_window", "32"}}),
             "accepted");
-  EXPECT_THAT(refusal({{"model_type", "\"mistral\""}, {"sliding_window", "32"}}), HasSubstr("key 'sliding_window': 32"));
+  EXPECT_THAT(refusal({{"model_type", "\"mistral\""}, {"sliding_window", "32"}}),
+              HasSubstr("key 'sliding_window': 32"));
   EXPECT_THAT(refusal({{"layer_types", R"(["full_attention", "sliding_attention"])"}}),
               HasSubstr("key 'layer_types': \"sliding_attention\" is not supported"));
   EXPECT_THAT(refusal({{"hidden_size", ""}}), HasSubstr("key 'hidden_size': is missing"));
@@ -141,7 +143,12 @@ TEST_F(Folder, OpensWithItsShardsTensorsInPlace) {
   EXPECT_EQ(q->type, TensorType::kBF16);
   EXPECT_EQ(q->columns(), 64u);
   EXPECT_THAT(model->file.place(*q), AllOf(HasSubstr("-of-00002.safetensors: tensor 'blk.1.attn_q.weight' at byte ")));
-  EXPECT_EQ(model->file.parts().size(), 3u);  // the keys and two shards
+  const Hash128 before = model->file.content_hash();
+  EXPECT_EQ(open_model(path_.string())->file.content_hash(), before);
+  std::fstream shard(path_ / "model-00002-of-00002.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  shard.seekp(-1, std::ios::end).put('x');
+  shard.close();
+  EXPECT_NE(open_model(path_.string())->file.content_hash(), before);
   EXPECT_EQ(safetensors_folder_files(path_)->size(), 3u);
 }
 
