@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/model_config.h"
+#include "kernels/packed_matrix.h"
 #include "model_file/model_store.h"
 #include "text/chat_template.h"
 
