@@ -44,7 +44,7 @@ Result<std::unique_ptr<CpuBackend>> load_backend(const EngineFlags& flags, const
     return unimplemented(
         fmt::format("--device {}: this build computes on the CPU only; use --device cpu", flags.device));
   }
-  const Result<ModelConfig> config = read_model_config(file);
+  const Result<ModelShape> config = read_model_config(file);
   if (!config.ok()) return config.status();
   if (flags.context > config->context) {
     return invalid_argument(

@@ -37,7 +37,7 @@ std::string count(int64_t number) {
 json::object shape_of(const ModelReport& report) {
   json::object shape;
   if (!report.config) return shape;
-  const ModelConfig& config = *report.config;
+  const ModelShape& config = *report.config;
   shape = {{"layers", config.layers},
            {"width", config.width},
            {"heads", config.heads},
@@ -117,7 +117,7 @@ void print_text(const ModelReport& report) {
   }
   line("types", types);
   if (report.config) {
-    const ModelConfig& config = *report.config;
+    const ModelShape& config = *report.config;
     line("shape",
          fmt::format("{} layers, width {}, {} heads on {} KV heads of {}, feed-forward {}, vocabulary {}{}{}{}",
                      config.layers, config.width, config.heads, config.kv_heads, config.head_dim, config.ffn,

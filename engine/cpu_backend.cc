@@ -81,7 +81,7 @@ class CpuBackend::Handle final : public StepHandle {
   const std::shared_ptr<Step> step_;
 };
 
-CpuBackend::CpuBackend(ModelConfig config, CpuBackendOptions options, Isa isa)
+CpuBackend::CpuBackend(ModelShape config, CpuBackendOptions options, Isa isa)
     : config_(std::move(config)), options_(options), pool_(options.threads), ops_(isa, pool_) {
   arena_.layout = config_.kv_layout(kv_type_of(options_.precision));
 }
@@ -98,7 +98,7 @@ Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const GgufFile& file, con
   const Result<Isa> isa = options.isa ? Result<Isa>(*options.isa) : choose_isa();
   if (!isa.ok()) return isa.status();
   if (!isa_supported(*isa)) return failed_precondition(fmt::format("this machine does not run {}", isa_name(*isa)));
-  Result<ModelConfig> config = read_model_config(file);
+  Result<ModelShape> config = read_model_config(file);
   if (!config.ok()) return config.status();
 
   std::unique_ptr<CpuBackend> backend(new CpuBackend(std::move(*config), options, *isa));

@@ -44,7 +44,7 @@ struct CpuBackendOptions {
 // "fast" or "float"; an error lists them.
 Result<Precision> parse_precision(std::string_view word);
 
-// How KV is kept at a precision: what a block takes is ModelConfig::kv_layout(kv_type_of(precision)).block_bytes().
+// How KV is kept at a precision: what a block takes is ModelShape::kv_layout(kv_type_of(precision)).block_bytes().
 KvType kv_type_of(Precision precision);
 
 // Cores that this process may use: its affinity mask, and the CPU quota of its control group.
@@ -67,7 +67,7 @@ class CpuBackend final : public Backend {
   int32_t max_step_sequences() const override { return options_.max_step_sequences; }
   std::string device() const override;
 
-  const ModelConfig& config() const { return config_; }
+  const ModelShape& config() const { return config_; }
   std::string_view isa() const { return isa_name(ops_.isa()); }
   Hash128 fingerprint() const { return fingerprint_; }
   int64_t weight_bytes() const { return weights_.bytes(); }
@@ -77,11 +77,11 @@ class CpuBackend final : public Backend {
   struct Step;
   class Handle;
 
-  CpuBackend(ModelConfig config, CpuBackendOptions options, Isa isa);
+  CpuBackend(ModelShape config, CpuBackendOptions options, Isa isa);
   Status allocate_arena();
   void work();
 
-  const ModelConfig config_;
+  const ModelShape config_;
   const CpuBackendOptions options_;
   ModelWeights weights_;
   Hash128 fingerprint_;

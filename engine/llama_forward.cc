@@ -15,7 +15,7 @@ constexpr int32_t kRowTile = 128;
 
 }  // namespace
 
-LlamaForward::LlamaForward(const ModelConfig& config, const ModelWeights& weights, Ops& ops, KvArena kv,
+LlamaForward::LlamaForward(const ModelShape& config, const ModelWeights& weights, Ops& ops, KvArena kv,
                            int64_t kv_blocks, int32_t max_tokens)
     : config_(config), weights_(weights), ops_(ops), kv_(kv), kv_blocks_(kv_blocks), max_tokens_(max_tokens) {
   const auto tokens = static_cast<size_t>(max_tokens);

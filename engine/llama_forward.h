@@ -20,7 +20,7 @@ namespace warmpath {
 class LlamaForward {
  public:
   // Steps have at most `max_tokens` rows. `kv` holds `kv_blocks` blocks of the config's layout.
-  LlamaForward(const ModelConfig& config, const ModelWeights& weights, Ops& ops, KvArena kv, int64_t kv_blocks,
+  LlamaForward(const ModelShape& config, const ModelWeights& weights, Ops& ops, KvArena kv, int64_t kv_blocks,
                int32_t max_tokens);
 
   // Stores the KV of every new token and writes the wanted logits, [rows][vocabulary] in plan order, to `logits`
@@ -39,7 +39,7 @@ class LlamaForward {
   void keep_wanted_rows(const StepPlan& plan);
   void project(const Projection& projection, LinearArgs args);
 
-  const ModelConfig config_;
+  const ModelShape config_;
   const ModelWeights& weights_;
   Ops& ops_;
   const KvArena kv_;

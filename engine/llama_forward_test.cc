@@ -57,7 +57,7 @@ class Model {
  private:
   ThreadPool pool_;
   CpuOps ops_;
-  ModelConfig config_;
+  ModelShape config_;
   ModelWeights weights_;
   HugeBuffer arena_;
   std::unique_ptr<LlamaForward> forward_;

@@ -161,7 +161,7 @@ Result<std::string_view> read_architecture(const GgufFile& file) {
   return architecture;
 }
 
-void check_heads(const ModelConfig& config, int32_t value_dim, ConfigReader& reader) {
+void check_heads(const ModelShape& config, int32_t value_dim, ConfigReader& reader) {
   if (config.heads % config.kv_heads != 0) {
     reader.refuse("attention.head_count_kv",
                   fmt::format("{} heads do not divide among {} KV heads", config.heads, config.kv_heads));
@@ -185,13 +185,13 @@ bool is_known_key(std::string_view key) {
          std::ranges::find(kNeutralFlags, key, &NeutralFlag::key) != std::end(kNeutralFlags);
 }
 
-Result<ModelConfig> read_model_config(const GgufFile& file) {
+Result<ModelShape> read_model_config(const GgufFile& file) {
   const Result<std::string_view> architecture = read_architecture(file);
   if (!architecture.ok()) return architecture.status();
   ConfigReader reader(file, *architecture);
   for (const Neutral& neutral : kNeutral) reader.require(neutral);
   for (const NeutralFlag& neutral : kNeutralFlags) reader.require(neutral);
-  ModelConfig config;
+  ModelShape config;
   config.architecture = *architecture;
   if (const auto name = file.get_string_or("general.name", "unnamed"); name.ok()) config.name = *name;
   config.layers = reader.count("block_count", 1, 1024);

@@ -1,4 +1,4 @@
-// ModelConfig: the hyper-parameters of one model, read from its file and checked against each other, so that the
+// ModelShape: the hyper-parameters of one model, read from its file and checked against each other, so that the
 // forward pass can trust them. Thread safety: a value.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace warmpath {
 
-struct ModelConfig {
+struct ModelShape {
   std::string architecture;  // llama, qwen2 or qwen3
   std::string name;          // general.name, for people
   int32_t layers = 0;
@@ -42,6 +42,6 @@ bool is_known_key(std::string_view key);
 
 // Reads `file`. Other architectures and whatever the forward pass cannot do (experts, sliding windows, capped logits,
 // ...) are refused, naming the key and its value: docs/formats.md lists them.
-Result<ModelConfig> read_model_config(const GgufFile& file);
+Result<ModelShape> read_model_config(const GgufFile& file);
 
 }  // namespace warmpath

@@ -20,8 +20,8 @@ namespace {
 using ::testing::HasSubstr;
 
 // A llama config of one layer; `change` may replace values, and 0 leaves a key out.
-Result<ModelConfig> config_of(const std::map<std::string, uint32_t>& change, std::string_view architecture = "llama",
-                              const std::function<void(GgufWriter&)>& more = nullptr) {
+Result<ModelShape> config_of(const std::map<std::string, uint32_t>& change, std::string_view architecture = "llama",
+                             const std::function<void(GgufWriter&)>& more = nullptr) {
   std::map<std::string, uint32_t> values = {{"llama.block_count", 1},          {"llama.context_length", 64},
                                             {"llama.embedding_length", 64},    {"llama.feed_forward_length", 96},
                                             {"llama.attention.head_count", 4}, {"llama.attention.head_count_kv", 2}};
@@ -40,9 +40,9 @@ Result<ModelConfig> config_of(const std::map<std::string, uint32_t>& change, std
   return read_model_config(*file);
 }
 
-std::string refusal(const Result<ModelConfig>& config) { return config.ok() ? "accepted" : config.status().message(); }
+std::string refusal(const Result<ModelShape>& config) { return config.ok() ? "accepted" : config.status().message(); }
 
-TEST(ModelConfig, ReadsALlama) {
+TEST(ModelShape, ReadsALlama) {
   const auto config = config_of({});
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->head_dim, 16);
@@ -53,7 +53,7 @@ TEST(ModelConfig, ReadsALlama) {
   EXPECT_FLOAT_EQ(config->rotation.inv_freq[4], 0.01f);  // 10000^(-8/16)
 }
 
-TEST(ModelConfig, RefusesByName) {
+TEST(ModelShape, RefusesByName) {
   EXPECT_THAT(refusal(config_of({}, "gemma")),
               HasSubstr("key 'general.architecture': 'gemma' is not supported; supported: llama, qwen2"));
   EXPECT_THAT(refusal(config_of({{"llama.expert_count", 8}})),
@@ -84,7 +84,7 @@ TEST(ModelConfig, RefusesByName) {
   EXPECT_THAT(refusal(config_of({{"llama.rope.dimension_count", 18}})), HasSubstr("key 'llama.rope.dimension_count'"));
 }
 
-TEST(ModelConfig, RopeScaling) {
+TEST(ModelShape, RopeScaling) {
   const auto unknown = [](GgufWriter& writer) { writer.add_string("llama.rope.scaling.type", "longrope"); };
   EXPECT_THAT(refusal(config_of({}, "llama", unknown)),
               HasSubstr("key 'llama.rope.scaling.type': 'longrope' is not supported"));
@@ -105,7 +105,7 @@ TEST(ModelConfig, RopeScaling) {
 }
 
 // Against transformers' _compute_yarn_parameters: base 10000, 16 dimensions, factor 4, original context 64.
-TEST(ModelConfig, YarnMixesFastAndSlowPairs) {
+TEST(ModelShape, YarnMixesFastAndSlowPairs) {
   const auto yarn = [](GgufWriter& writer) {
     writer.add_string("llama.rope.scaling.type", "yarn");
     writer.add_float32("llama.rope.scaling.factor", 4.0f);
@@ -146,7 +146,7 @@ TEST(ModelWeights, AnUnsupportedTypeIsNamed) {
   GgufWriter writer;
   writer.add_tensor("token_embd.weight", TensorType(10), {256, 10}, std::vector<std::byte>(10 * 84));
   const auto bytes = writer.finish();
-  ModelConfig wide = *config;
+  ModelShape wide = *config;
   wide.width = 256;
   EXPECT_THAT(load_model_weights(*GgufFile::parse(bytes, "f"), wide, Precision::kFloat).status().message(),
               AllOf(HasSubstr("tensor 'token_embd.weight'"), HasSubstr("Q2_K")));

@@ -40,7 +40,7 @@ void report_tensors(const GgufFile& file, ModelReport& report) {
   report.tied = file.find_tensor("output.weight") == nullptr;
 }
 
-std::string rope_in_words(const GgufFile& file, const ModelConfig& config) {
+std::string rope_in_words(const GgufFile& file, const ModelShape& config) {
   const auto key = [&](std::string_view name) { return fmt::format("{}.rope.{}", config.architecture, name); };
   std::string words = fmt::format("base {:g}, {}", file.get_float_or(key("freq_base"), 10000).value(),
                                   config.rotation.style == RopeStyle::kAdjacent ? "adjacent pairs" : "paired halves");
@@ -55,7 +55,7 @@ std::string rope_in_words(const GgufFile& file, const ModelConfig& config) {
 }
 
 void report_computation(const GgufFile& file, ModelReport& report) {
-  Result<ModelConfig> config = read_model_config(file);
+  Result<ModelShape> config = read_model_config(file);
   if (!config.ok()) {
     report.refusals.push_back(config.status().message());
     return;

@@ -43,7 +43,7 @@ struct ModelReport {
   int64_t parameters = 0;
   int64_t tensor_bytes = 0;
   std::vector<TensorTypeShare> types;  // most bytes first
-  std::optional<ModelConfig> config;   // when the engine understands it
+  std::optional<ModelShape> config;    // when the engine understands it
   bool tied = false;
   bool biases = false;
   std::string rope;  // in words

@@ -44,7 +44,7 @@ Status check(const GgufFile& file, const ExpectedTensor& expected) {
 
 }  // namespace
 
-std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) {
+std::vector<ExpectedTensor> expected_tensors(const ModelShape& config) {
   std::vector<ExpectedTensor> tensors = {{"token_embd.weight", config.vocabulary, config.width},
                                          {"output_norm.weight", config.width},
                                          {"output.weight", config.vocabulary, config.width, true}};
@@ -70,7 +70,7 @@ std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config) {
   return tensors;
 }
 
-Status check_model_tensors(const GgufFile& file, const ModelConfig& config) {
+Status check_model_tensors(const GgufFile& file, const ModelShape& config) {
   std::unordered_set<std::string> known;
   for (ExpectedTensor& expected : expected_tensors(config)) {
     WARMPATH_RETURN_IF_ERROR(check(file, expected));

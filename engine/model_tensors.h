@@ -1,4 +1,4 @@
-// Which tensors a model of a ModelConfig has, by the names of GGUF files, and whether a file has just those.
+// Which tensors a model of a ModelShape has, by the names of GGUF files, and whether a file has just those.
 //
 // A tensor that the forward pass would not read is refused: a model that needs it computes something else. Thread
 // safety: pure functions.
@@ -22,9 +22,9 @@ struct ExpectedTensor {
   bool optional = false;
 };
 
-std::vector<ExpectedTensor> expected_tensors(const ModelConfig& config);
+std::vector<ExpectedTensor> expected_tensors(const ModelShape& config);
 
 // Missing, misshapen, unknown tensors and unsupported types are refused by name and byte offset.
-Status check_model_tensors(const GgufFile& file, const ModelConfig& config);
+Status check_model_tensors(const GgufFile& file, const ModelShape& config);
 
 }  // namespace warmpath

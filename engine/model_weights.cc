@@ -117,7 +117,7 @@ class LoadProgress {
   std::chrono::steady_clock::time_point said_ = start_;
 };
 
-Status load_layer(const WeightLoader& loader, const ModelConfig& config, int32_t index, LayerWeights& layer) {
+Status load_layer(const WeightLoader& loader, const ModelShape& config, int32_t index, LayerWeights& layer) {
   const std::string prefix = fmt::format("blk.{}.", index);
   WARMPATH_RETURN_IF_ERROR(loader.vector(prefix + "attn_norm.weight", config.width, layer.attention_norm));
   WARMPATH_RETURN_IF_ERROR(loader.projection({{prefix + "attn_q", config.q_width()},
@@ -158,7 +158,7 @@ int64_t ModelWeights::bytes() const {
   return sum;
 }
 
-Result<ModelWeights> load_model_weights(const GgufFile& file, const ModelConfig& config, Precision precision,
+Result<ModelWeights> load_model_weights(const GgufFile& file, const ModelShape& config, Precision precision,
                                         int32_t threads) {
   WARMPATH_RETURN_IF_ERROR(check_model_tensors(file, config));
   const WeightLoader loader(file, precision);

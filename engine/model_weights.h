@@ -49,7 +49,7 @@ struct ModelWeights {
 
 // An unsupported tensor type, a missing tensor or a wrong shape is refused by name. Layers are packed by `threads`
 // threads; a load that takes longer than a few seconds says how far it is in the log.
-Result<ModelWeights> load_model_weights(const GgufFile& file, const ModelConfig& config, Precision precision,
+Result<ModelWeights> load_model_weights(const GgufFile& file, const ModelShape& config, Precision precision,
                                         int32_t threads = 1);
 
 }  // namespace warmpath
