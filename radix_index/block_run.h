@@ -1,16 +1,22 @@
-// BlockRun: consecutive blocks of one chain, stored once, with the spans of those who hold them.
+// A run: consecutive blocks of one chain, stored once, with the spans of those who hold them.
 //
-//   ids   [ . . | b0 b1 b2 b3 ... | . . ]         b(n)'s parent is b(n-1); b0's is parent()
-//          0     begin             end   capacity  (at most kMaxRunBlocks)
+//   ids   [ p | . . | b0 b1 b2 b3 ... | . . ]     b(n)'s parent is b(n-1); b0's is the identity before it
+//          -1  0     begin             end   capacity  (at most kMaxRunBlocks)
 //
 // Offsets count from ids[0] and stay the same while blocks leave at either end. Where chains part, the shared front is
-// one run and each continuation another; nothing needs to be split for that, because every block is found by its
-// identity. Thread safety: const use from several threads; last_used is updated by readers through touch().
+// one run and each continuation another; nothing needs to be split for that, because a lookup finds every run by its
+// first block.
+//
+// Readers see a run as a RunView: one immutable piece of memory, replaced whole. The identities are shared between
+// successive views, because the writer only writes behind the end of every view it has published (or into a new array).
+// Thread safety: a RunView never changes, except for the expiry of a placement, which is atomic.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <new>
+#include <span>
 
 #include "base/hash128.h"
 #include "radix_index/heap_bytes.h"
@@ -18,7 +24,7 @@
 
 namespace warmpath {
 
-// At most this many blocks per run: a block is found in its run by looking.
+// At most this many blocks per run: a block in the middle is found in its run by looking.
 inline constexpr uint32_t kMaxRunBlocks = 256;
 
 // A block is ids[offset] of a run.
@@ -30,43 +36,63 @@ struct BlockPlace {
   bool operator==(const BlockPlace&) const = default;
 };
 
-struct BlockRun {
-  Hash128 first_parent;  // the identity before ids[0]
-  std::unique_ptr<Hash128[]> ids;
-  uint16_t begin = 0;
-  uint16_t end = 0;
-  uint16_t capacity = 0;
-  mutable uint32_t last_used = 0;  // coarse; see RunStore::used_mark
-  SpanList<HeldSpan> held;
-  std::unique_ptr<SpanList<PlacedSpan>> placed;  // null when there are none
-
-  uint32_t size() const { return static_cast<uint32_t>(end - begin); }
-  Hash128 parent() const { return begin == 0 ? first_parent : ids[begin - 1]; }
-
-  void touch(uint32_t mark) const {
-    std::atomic_ref<uint32_t> last(last_used);
-    if (last.load(std::memory_order_relaxed) < mark) last.store(mark, std::memory_order_relaxed);
+class RunView {
+ public:
+  static RunView* make(const Hash128* ids, uint16_t begin, uint16_t end, std::span<const HeldSpan> held,
+                       std::span<const PlacedSpan> placed) {
+    void* memory = ::operator new(bytes_for(held.size(), placed.size()));
+    auto* view = new (memory) RunView(ids, begin, end, held.size(), placed.size());
+    auto* held_out = reinterpret_cast<HeldSpan*>(view + 1);
+    for (const HeldSpan& span : held) new (held_out++) HeldSpan(span);
+    auto* placed_out = const_cast<PlacedSpan*>(view->placed().data());
+    for (const PlacedSpan& span : placed) new (placed_out++) PlacedSpan(span);
+    return view;
   }
 
-  bool covers(uint16_t offset) const { return held.covers(offset) || (placed && placed->covers(offset)); }
+  const Hash128* ids() const { return ids_; }
+  uint16_t begin() const { return static_cast<uint16_t>(begin_); }
+  uint16_t end() const { return static_cast<uint16_t>(end_); }
+  uint32_t size() const { return static_cast<uint32_t>(end_ - begin_); }
+  Hash128 parent() const { return ids_[begin_ - 1]; }
 
-  // Where `identity` is, or kMaxRunBlocks. A lookup from the root always enters a run at its front, and a chain grows
-  // at the run's end, so those two are looked at first.
-  uint32_t offset_of(Hash128 identity) const {
-    if (ids[begin] == identity) return begin;
-    if (ids[end - 1] == identity) return static_cast<uint32_t>(end - 1);
-    for (uint32_t offset = begin; offset < end; ++offset) {
-      if (ids[offset].lo == identity.lo && ids[offset].hi == identity.hi) return offset;
+  std::span<const HeldSpan> held() const { return {reinterpret_cast<const HeldSpan*>(this + 1), held_count_}; }
+  std::span<const PlacedSpan> placed() const {
+    const auto* bytes = reinterpret_cast<const char*>(this + 1);
+    return {reinterpret_cast<const PlacedSpan*>(bytes + placed_offset(held_count_)), placed_count_};
+  }
+  bool covers(uint16_t offset) const {
+    for (const HeldSpan& span : held()) {
+      if (span.begin <= offset && offset < span.end) return true;
     }
-    return kMaxRunBlocks;
+    for (const PlacedSpan& span : placed()) {
+      if (span.begin <= offset && offset < span.end) return true;
+    }
+    return false;
   }
 
-  // Beyond the run object itself.
-  size_t heap_size() const {
-    size_t bytes = heap_bytes(capacity * sizeof(Hash128)) + heap_bytes(held.heap_size());
-    if (placed) bytes += heap_bytes(sizeof *placed) + heap_bytes(placed->heap_size());
-    return bytes;
+  size_t heap_size() const { return heap_bytes(bytes_for(held_count_, placed_count_)); }
+
+ private:
+  RunView(const Hash128* ids, uint16_t begin, uint16_t end, size_t held, size_t placed)
+      : ids_(ids), begin_(begin), end_(end), held_count_(held & kMostSpans), placed_count_(placed & kMostSpans) {}
+
+  static size_t placed_offset(size_t held) {
+    return (held * sizeof(HeldSpan) + alignof(PlacedSpan) - 1) / alignof(PlacedSpan) * alignof(PlacedSpan);
   }
+  static size_t bytes_for(size_t held, size_t placed) {
+    return sizeof(RunView) +
+           (placed == 0 ? held * sizeof(HeldSpan) : placed_offset(held) + placed * sizeof(PlacedSpan));
+  }
+
+  // 4,096 replicas, three tiers, a hole at every second of 256 blocks: 1.6 M spans.
+  static constexpr size_t kMostSpans = (size_t{1} << 23) - 1;
+
+  const Hash128* ids_;
+  // 16 bytes of header: with one span a view fits in the smallest piece the heap gives.
+  uint64_t begin_ : 9;
+  uint64_t end_ : 9;
+  uint64_t held_count_ : 23;
+  uint64_t placed_count_ : 23;
 };
 
 }  // namespace warmpath

@@ -1,14 +1,15 @@
-// BlockTable: from a block's identity to the run that holds it, at five bytes a slot.
+// BlockTable: from a block's identity to the run that holds it, at about six bytes a block. Only the writer asks it
+// (where is the block that this event names?); lookups follow chains and need no more than RunTable.
 //
-// The table holds no identities: a slot is 16 bits of the identity (the tag) and 24 bits of run number. Whoever asks
-// compares the full 128 bits in the runs whose tag fits (a wrong one is looked at once in five lookups, at 12 million
-// blocks). Open addressing with linear probing; the tag alone says where probing starts, so growing and erasing move
-// slots without reading a single identity, and erasing leaves no tombstones: churn does not grow the table. 1,024
-// shards, so that growing one moves a thousandth of the slots.
+// The table holds no identities: an entry is 16 bits of the identity (the tag) and 24 bits of run number, and whoever
+// asks compares the full 128 bits in the runs whose tag fits (at 12 million blocks a wrong one in 25 lookups).
+// A bucket is one cache line of twelve entries; what does not fit goes into a later one, and a bucket counts who has
+// passed it, so that a search knows where to end and erasing leaves no tombstones: churn does not grow the table. The
+// tag alone says where a search starts, so growing reads no identity; 4,096 shards, so that it moves little at a time.
 //
-// Thread safety: const methods concurrently with each other, nothing beside a writer.
-// Invariants: one slot per block; between it and its home no slot is empty; at most 7/8 and (above a minimum) at least
-// 1/4 of a shard's homes' worth of slots is used.
+// Every call is one cache miss in a large index: prefetch() the blocks of an event first.
+// Thread safety: none; the writer's.
+// Invariants: one entry per block; a bucket that was passed is counted as passed by each entry further on.
 #pragma once
 
 #include <emmintrin.h>
@@ -36,13 +37,16 @@ class BlockTable {
     const Shard& shard = shards_[shard_of(identity)];
     if (shard.homes == 0) return;
     const uint16_t tag = tag_of(identity);
-    for (uint32_t slot = home_of(tag, shard.homes);; slot += kGroup) {
-      const Group group = look(shard, slot, tag);
-      for (uint32_t fits = group.fits; fits != 0; fits &= fits - 1) {
-        if (is_there(shard.runs[slot + static_cast<uint32_t>(std::countr_zero(fits))].get())) return;
+    for (const Bucket* bucket = &shard.buckets[home_of(tag, shard.homes)];; ++bucket) {
+      for (uint32_t fits = bucket->equal(tag); fits != 0; fits &= fits - 1) {
+        if (is_there(bucket->run(static_cast<uint32_t>(std::countr_zero(fits))))) return;
       }
-      if (group.empty != 0) return;
+      if (bucket->passed == 0) return;
     }
+  }
+  void prefetch(Hash128 identity) const {
+    const Shard& shard = shards_[shard_of(identity)];
+    if (shard.homes != 0) __builtin_prefetch(&shard.buckets[home_of(tag_of(identity), shard.homes)], 1);
   }
 
   // REQUIRES that the block is not in the table, and run < kMaxRuns.
@@ -56,56 +60,62 @@ class BlockTable {
   size_t bytes() const { return bytes_ + kShards * sizeof(Shard); }
 
  private:
-  static constexpr size_t kShards = 1024;
-  static constexpr uint32_t kMinHomes = 8;
-  static constexpr uint32_t kSpare = 24;  // slots past the last home
-  static constexpr uint32_t kGroup = 8;   // tags looked at together; so many that are always empty end the array
+  static constexpr size_t kShards = 4096;
+  static constexpr uint32_t kEntries = 12;
+  static constexpr uint32_t kSpare = 2;  // buckets past the last home
   static constexpr uint16_t kEmpty = 0;
 
-  struct RunNumber {
-    uint8_t bytes[3];
-    uint32_t get() const { return bytes[0] | bytes[1] << 8 | bytes[2] << 16; }
-    void set(uint32_t run) {
-      bytes[0] = static_cast<uint8_t>(run);
-      bytes[1] = static_cast<uint8_t>(run >> 8);
-      bytes[2] = static_cast<uint8_t>(run >> 16);
+  struct alignas(64) Bucket {
+    uint16_t tags[kEntries] = {};
+    uint8_t runs[kEntries][3] = {};
+    uint32_t passed = 0;  // entries in later buckets whose search starts here or before
+
+    // Bit n is about entry n.
+    uint32_t equal(uint16_t tag) const {
+      const __m128i wanted = _mm_set1_epi16(static_cast<short>(tag));
+      const __m128i low = _mm_cmpeq_epi16(_mm_load_si128(reinterpret_cast<const __m128i*>(tags)), wanted);
+      const __m128i high = _mm_cmpeq_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(tags + 8)), wanted);
+      return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high))) & ((1u << kEntries) - 1);
+    }
+    uint32_t run(uint32_t entry) const {
+      return runs[entry][0] | static_cast<uint32_t>(runs[entry][1]) << 8 | static_cast<uint32_t>(runs[entry][2]) << 16;
+    }
+    void set_run(uint32_t entry, uint32_t run) {
+      runs[entry][0] = static_cast<uint8_t>(run);
+      runs[entry][1] = static_cast<uint8_t>(run >> 8);
+      runs[entry][2] = static_cast<uint8_t>(run >> 16);
     }
   };
+  static_assert(sizeof(Bucket) == 64);
   struct Shard {
-    std::unique_ptr<uint16_t[]> tags;   // [homes + kSpare + kGroup]
-    std::unique_ptr<RunNumber[]> runs;  // [homes + kSpare]
-    uint32_t homes = 0;
-    uint32_t used = 0;
+    std::unique_ptr<Bucket[]> buckets;  // [homes + kSpare]
+    uint32_t homes = 0;                 // 0: no buckets at all
+    uint32_t used = 0;                  // entries
   };
-  // Bit n is about the n-th of eight slots.
-  struct Group {
-    uint32_t fits;
-    uint32_t empty;
+  struct Entry {
+    Bucket* bucket;
+    uint32_t entry;
   };
 
-  static size_t shard_of(Hash128 identity) { return identity.hi >> 54; }
+  static size_t shard_of(Hash128 identity) { return identity.hi >> 52; }
   // Never kEmpty. Bits of the other half than the shard's, so that both are even.
   static uint16_t tag_of(Hash128 identity) { return static_cast<uint16_t>(std::max<uint64_t>(identity.lo >> 48, 1)); }
   static uint32_t home_of(uint16_t tag, uint32_t homes) {
     return static_cast<uint32_t>((static_cast<uint64_t>(tag) * homes) >> 16);
   }
-  static Group look(const Shard& shard, uint32_t slot, uint16_t tag) {
-    const __m128i tags = _mm_loadu_si128(reinterpret_cast<const __m128i*>(&shard.tags[slot]));
-    const auto bits = [](__m128i equal) {
-      return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128())));
-    };
-    return {bits(_mm_cmpeq_epi16(tags, _mm_set1_epi16(static_cast<short>(tag)))),
-            bits(_mm_cmpeq_epi16(tags, _mm_setzero_si128()))};
-  }
-
-  // False when the spare slots are full.
-  static bool put(Shard& shard, uint16_t tag, RunNumber run);
-  uint32_t slot_of(Hash128 identity, uint32_t run) const;
+  // False when the spare buckets are full.
+  static bool put(Shard& shard, uint16_t tag, uint32_t run);
+  static size_t shard_bytes(uint32_t homes);
+  Entry entry_of(Hash128 identity, uint32_t run);
+  // For `entries` entries, 15 of 17 places taken.
   void rebuild(Shard& shard, uint32_t homes);
+  static uint32_t homes_for(uint32_t entries) {
+    return std::max<uint32_t>(1, (entries * 17 / 15 + kEntries - 1) / kEntries);
+  }
 
   std::vector<Shard> shards_;
   size_t size_ = 0;
-  size_t bytes_ = 0;  // of the shards' arrays
+  size_t bytes_ = 0;  // of the shards' buckets
 };
 
 }  // namespace warmpath

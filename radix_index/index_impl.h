@@ -4,30 +4,37 @@
 // A storage slot is a number under which spans are written. A replica owns one slot for what it holds and one for what
 // is placed on it; a snapshot is loaded into a third, and takes the first one's place when it is complete. Clearing,
 // restarting or removing a replica only declares its slots dead: lookups skip them at once, maintain() sweeps them
-// away, and a full sweep later the number is used again.
+// away, and a full sweep later, when no reader from before its end is left, the number is used again.
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "radix_index/radix_index.h"
 #include "radix_index/run_store.h"
+#include "radix_index/snapshot_bytes.h"
 
 namespace warmpath {
 
 class RadixIndex::Impl {
  public:
-  explicit Impl(IndexOptions options) : options_(options) {}
+  explicit Impl(IndexOptions options);
 
   Result<ReplicaId> add_replica();
   void remove_replica(ReplicaId replica);
+  bool has_replica(ReplicaId replica) const { return replica < replicas_.size() && replicas_[replica].in_use; }
   FeedOutcome apply(ReplicaId replica, const KvEventBatch& batch, MonotonicNs now);
   void feed_lost(ReplicaId replica);
-  void place(ReplicaId replica, std::span<const Hash128> chain, MonotonicNs now, double ttl_s);
+  void place(ReplicaId replica, std::span<const Hash128> chain, MonotonicNs now, double ttl_s, size_t held);
   void query(std::span<const Hash128> chain, MonotonicNs now, IndexMatches& matches) const;
   void maintain(MonotonicNs now, size_t max_runs);
+  bool confirm_epoch(ReplicaId replica, uint64_t boot_epoch);
+  bool save_piece(SnapshotProgress& progress, MonotonicNs now, std::string& out) const;
+  uint64_t restore(const IndexSnapshot& from, std::span<const SnapshotReplica> replicas, double age_s, MonotonicNs now);
   IndexReplicaView replica_view(ReplicaId replica) const;
   IndexStats stats() const;
   Status check_integrity() const;
@@ -35,9 +42,8 @@ class RadixIndex::Impl {
  private:
   using SlotId = uint16_t;
   static constexpr SlotId kNoSlot = UINT16_MAX;
-  static constexpr ReplicaId kNobody = UINT32_MAX;
-  // A holder key is slot * kTiers + tier, in 16 bits.
-  static constexpr size_t kMaxSlots = UINT16_MAX / kTiers;
+  // A holder key is slot * 4 + tier, in 16 bits. Three slots for each of 4,096 replicas, and a quarter for the dead.
+  static constexpr size_t kMaxSlots = size_t{1} << 14;
 
   // Copies beyond the first of one block in one tier. Rare: vLLM holds at most two, the in-tree engine one.
   struct CopyKey {
@@ -50,7 +56,7 @@ class RadixIndex::Impl {
   };
 
   struct Slot {
-    enum class State : uint8_t { kFree, kHolds, kLoads, kPlaced, kDead };
+    enum class State : uint8_t { kFree, kHolds, kLoads, kPlaced, kDead, kSwept };
     State state = State::kFree;
     ReplicaId owner = 0;
     std::array<uint64_t, kTiers> resident{};  // copies
@@ -58,13 +64,19 @@ class RadixIndex::Impl {
     uint64_t blocks_dropped = 0;
     std::unordered_map<CopyKey, uint32_t, CopyKeyHash> extra_copies;
     uint64_t reusable_after_pass = 0;  // kDead
+    uint64_t ticket = 0;               // kSwept: free once the readers of that time have left
   };
 
-  // What a lookup needs to know of a slot, in one place and small: a query over many holders reads one per holder.
+  // What a lookup needs to know of a slot, in one word: whose holdings or placements lookups see here (kHidden while
+  // loading, free or dead), and the replica's other visible slot.
   struct SlotFace {
-    ReplicaId replica = kNobody;  // whose holdings or placements lookups see here; kNobody while loading, free or dead
-    SlotId partner = kNoSlot;     // the replica's other visible slot
+    static constexpr uint16_t kHidden = UINT16_MAX;
+    uint16_t replica = kHidden;
+    SlotId partner = kNoSlot;
+    bool visible() const { return replica != kHidden; }
+    bool operator==(const SlotFace&) const = default;
   };
+  static_assert(std::atomic<SlotFace>::is_always_lock_free);
   struct Replica {
     enum class Phase : uint8_t { kNoStream, kSnapshot, kLive };
     bool in_use = false;
@@ -82,10 +94,10 @@ class RadixIndex::Impl {
   };
 
   static uint16_t holder_of(SlotId slot, Tier tier) {
-    return static_cast<uint16_t>(slot * kTiers + static_cast<int>(tier));
+    return static_cast<uint16_t>(slot << 2 | static_cast<int>(tier));
   }
-  static SlotId slot_of(uint16_t holder) { return static_cast<SlotId>(holder / kTiers); }
-  static Tier tier_of(uint16_t holder) { return static_cast<Tier>(holder % kTiers); }
+  static SlotId slot_of(uint16_t holder) { return static_cast<SlotId>(holder >> 2); }
+  static Tier tier_of(uint16_t holder) { return static_cast<Tier>(holder & 3); }
 
   SlotId new_slot(Slot::State state, ReplicaId owner);
   void kill_slot(SlotId slot);
@@ -98,37 +110,59 @@ class RadixIndex::Impl {
   void remove(SlotId slot, const BlocksRemoved& event);
   // True if the block had more than one copy, and now has one less.
   static bool drop_extra_copy(Slot& owner, Hash128 identity, Tier tier);
-  // Drops those of blocks [begin, end) of a run that nobody covers any more.
-  void drop_uncovered(uint32_t run, uint16_t begin, uint16_t end);
   // Covers blocks [begin, end) of a run for a holder; where it already does, counts another copy.
   void hold(SlotId slot, Tier tier, uint32_t run, uint16_t begin, uint16_t end);
+  // The runs above were used no longer than a second before: eviction must not take them first.
+  void touch_ancestors(uint32_t run, uint32_t mark);
   // Walks `blocks` along the chain, adding what is missing, and calls cover(run, begin, end) for each stretch of a run.
   template <typename Cover>
   void walk(Hash128 parent, std::span<const Hash128> blocks, MonotonicNs now, Cover cover);
-  void uncover_placed(uint32_t run, SlotId placed, uint16_t begin, uint16_t end);
 
   FeedOutcome degrade(Replica& replica, std::string reason);
   FeedOutcome apply_live(Replica& replica, ReplicaId id, const KvEventBatch& batch, MonotonicNs now);
   FeedOutcome apply_snapshot(Replica& replica, ReplicaId id, const KvEventBatch& batch, MonotonicNs now);
   std::optional<std::string> audit(const Replica& replica, const Heartbeat& heartbeat) const;
 
-  // How far a replica's leading blocks reach inside [offset, end) of a run, adding to `match` by nearest tier.
-  void extend(IndexMatch& match, const BlockRun& run, const HeldSpan* held, const HeldSpan* held_end, SlotId placed,
-              uint16_t offset, uint16_t end, MonotonicNs now) const;
+  // --- a lookup's steps ---
+  SlotFace face_of(SlotId slot, const IndexMatches& out) const;
+  // Calls serve(replica, its held spans, its slot for placements) once for each replica that has something in the run.
+  template <typename Serve>
+  void for_each_holder(const RunView& view, const IndexMatches& out, Serve serve) const;
+  // The matches of a chain's first run, of which blocks [begin, end) are asked for. Returns how many hold all of them.
+  size_t begin_matches(IndexMatches& out, const RunView& view, uint16_t end, MonotonicNs now) const;
+  // What [offset, end) of another run adds to the matches that reach block `depth`. Returns how many hold all of it.
+  size_t extend_matches(IndexMatches& out, const RunView& view, uint32_t depth, uint16_t offset, uint16_t end,
+                        MonotonicNs now) const;
+  // How far a replica's leading blocks reach inside [offset, end), adding to `match` by nearest tier.
+  static void extend(IndexMatch& match, const RunView& view, std::span<const HeldSpan> held, SlotId placed,
+                     uint16_t offset, uint16_t end, MonotonicNs now);
 
+  // `run` as a snapshot tells it; spans of replicas without a position are left out.
+  void describe_run(const RunView& view, std::span<const uint16_t> position_of_replica, MonotonicNs now,
+                    snapshot::Run& run) const;
+  // Returns the blocks that became resident, counted once per holder.
+  uint64_t restore_run(const snapshot::Run& run, std::span<const ReplicaId> restored, double age_s, MonotonicNs now);
+
+  bool is_dead(SlotId slot) const { return slots_[slot].state == Slot::State::kDead; }
+  // Dead spans are about, somewhere.
+  bool dead_may_be_there() const { return sweep_pass_ <= dead_until_pass_; }
+  void drop_dead(RunDraft& draft) const;
+  bool has_dead_span(const RunView& view) const;
   void sweep_run(uint32_t run, MonotonicNs now);
-  bool has_dead_span(const BlockRun& run) const;
   void enforce_cap(MonotonicNs now);
   void evict_run(uint32_t run);
+  size_t bytes() const;
 
   IndexOptions options_;
   RunStore store_;
   std::vector<Slot> slots_;
-  std::vector<SlotFace> faces_;  // one per slot
+  std::unique_ptr<std::atomic<SlotFace>[]> faces_;  // one per slot
   std::vector<Replica> replicas_;
   uint32_t replica_count_ = 0;
+  std::atomic<uint32_t> replicas_ever_{0};  // ids are below
   uint32_t sweep_cursor_ = 0;
   uint64_t sweep_pass_ = 1;
+  uint64_t dead_until_pass_ = 0;
   uint64_t victim_seed_ = 1;
   uint64_t evicted_blocks_ = 0;
 };

@@ -16,16 +16,17 @@ Status RadixIndex::Impl::check_integrity() const {
   std::map<SlotId, Recount> recounts;
   for (uint32_t id = 0; id < store_.id_end(); ++id) {
     if (!store_.in_use(id)) continue;
-    const BlockRun& run = store_.run(id);
+    const RunView& run = *store_.view(id);
     const std::string where = "run " + std::to_string(id) + ": ";
-    for (uint16_t offset = run.begin; offset < run.end; ++offset) {
+    for (uint16_t offset = run.begin(); offset < run.end(); ++offset) {
       if (!run.covers(offset)) return internal_error(where + "block " + std::to_string(offset) + " has no holder");
     }
-    for (const HeldSpan& span : run.held.spans()) {
+    for (const HeldSpan& span : run.held()) {
       const SlotId slot = slot_of(span.key);
       if (slot >= slots_.size()) return internal_error(where + "a span names a slot that was never made");
       const Slot& owner = slots_[slot];
-      if (owner.state == Slot::State::kFree || owner.state == Slot::State::kPlaced) {
+      if (owner.state == Slot::State::kFree || owner.state == Slot::State::kSwept ||
+          owner.state == Slot::State::kPlaced) {
         return internal_error(where + "a span names a slot that holds nothing");
       }
       if (owner.state == Slot::State::kDead) continue;
@@ -33,17 +34,16 @@ Status RadixIndex::Impl::check_integrity() const {
       const Tier tier = tier_of(span.key);
       for (uint16_t offset = span.begin; offset < span.end; ++offset) {
         uint64_t copies = 1;
-        if (const auto extra = owner.extra_copies.find({run.ids[offset], tier}); extra != owner.extra_copies.end()) {
+        if (const auto extra = owner.extra_copies.find({run.ids()[offset], tier}); extra != owner.extra_copies.end()) {
           if (extra->second == 0) return internal_error(where + "an extra copy counts zero");
           copies += extra->second;
           ++recount.extra_used;
         }
         recount.resident[static_cast<size_t>(tier)] += copies;
-        if (copies % 2 == 1) recount.checksum ^= residency_term(run.ids[offset], tier);
+        if (copies % 2 == 1) recount.checksum ^= residency_term(run.ids()[offset], tier);
       }
     }
-    if (!run.placed) continue;
-    for (const PlacedSpan& span : run.placed->spans()) {
+    for (const PlacedSpan& span : run.placed()) {
       if (span.key >= slots_.size() ||
           (slots_[span.key].state != Slot::State::kPlaced && slots_[span.key].state != Slot::State::kDead)) {
         return internal_error(where + "a placement names a slot that is not one for placements");
@@ -53,10 +53,11 @@ Status RadixIndex::Impl::check_integrity() const {
   for (SlotId slot = 0; slot < slots_.size(); ++slot) {
     const Slot& owner = slots_[slot];
     const bool visible = owner.state == Slot::State::kHolds || owner.state == Slot::State::kPlaced;
-    if (faces_[slot].replica != (visible ? owner.owner : kNobody)) {
+    const SlotFace face = faces_[slot].load(std::memory_order_relaxed);
+    if (face.visible() != visible || (visible && face.replica != owner.owner)) {
       return internal_error("slot " + std::to_string(slot) + ": lookups see it wrong");
     }
-    if (owner.state == Slot::State::kFree || owner.state == Slot::State::kDead) continue;
+    if (!visible && owner.state != Slot::State::kLoads) continue;
     const std::string where = "slot " + std::to_string(slot) + ": ";
     const Recount& recount = recounts[slot];
     if (recount.resident != owner.resident) return internal_error(where + "resident copies are not what was counted");
@@ -70,7 +71,7 @@ Status RadixIndex::Impl::check_integrity() const {
                             : owner.state == Slot::State::kLoads ? replica.loads
                                                                  : replica.placed;
     if (expected != slot) return internal_error(where + "its replica does not know it");
-    if (visible && faces_[slot].partner != (owner.state == Slot::State::kHolds ? replica.placed : replica.holds)) {
+    if (visible && face.partner != (owner.state == Slot::State::kHolds ? replica.placed : replica.holds)) {
       return internal_error(where + "lookups see another partner");
     }
   }

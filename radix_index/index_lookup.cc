@@ -1,35 +1,56 @@
-// RadixIndex::query: the walk down a chain, run by run.
+// RadixIndex::query: the walk down a chain, run by run, beside a writer.
+//
+// Each run is looked at as one RunView, so what a lookup says about a run was true at one moment during the lookup; two
+// runs may be seen at two moments. The writer can move the next block from a run of its own into the run just seen (or
+// out of it) while the lookup is between the two; so when the next block is not found, the run just seen is looked at
+// again, if it has changed, a bounded number of times.
 #include <algorithm>
 
 #include "radix_index/index_impl.h"
 
 namespace warmpath {
 
-void RadixIndex::Impl::extend(IndexMatch& match, const BlockRun& run, const HeldSpan* held, const HeldSpan* held_end,
-                              SlotId placed, uint16_t offset, uint16_t end, MonotonicNs now) const {
-  // Nearly always one span in one tier covers everything.
-  if (held_end - held == 1 && held->begin <= offset && held->end >= end) {
-    match.blocks[held->key % kTiers] += static_cast<uint32_t>(end - offset);
+namespace {
+
+// Each needs a change to the very run within the moment between two looks at it.
+constexpr int kMostSecondLooks = 8;
+constexpr size_t kLine = 64;
+
+void prefetch_all(const void* begin, size_t bytes, size_t most_lines) {
+  const auto* at = static_cast<const char*>(begin);
+  for (size_t line = 0; line * kLine < bytes && line < most_lines; ++line) __builtin_prefetch(at + line * kLine);
+}
+
+MonotonicNs expiry(const PlacedSpan& span) {
+  return std::atomic_ref<MonotonicNs>(const_cast<PlacedSpan&>(span).expires_ns).load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void RadixIndex::Impl::extend(IndexMatch& match, const RunView& view, std::span<const HeldSpan> held, SlotId placed,
+                              uint16_t offset, uint16_t end, MonotonicNs now) {
+  if (held.size() == 1 && held[0].begin <= offset && held[0].end >= end) {
+    match.blocks[static_cast<size_t>(tier_of(held[0].key))] += static_cast<uint32_t>(end - offset);
     return;
   }
   while (offset < end) {
     // The nearest tier that covers `offset`, and how far: up to its end, or to where a nearer tier begins.
     const HeldSpan* best = nullptr;
     uint16_t limit = end;
-    for (const HeldSpan* span = held; span != held_end; ++span) {
-      if (span->end <= offset) continue;
-      if (span->begin > offset) {
-        if (best == nullptr || span->key < best->key) limit = std::min(limit, span->begin);
-      } else if (best == nullptr || span->key < best->key) {
-        best = span;  // keys of one slot are in tier order, so later spans never replace it
-        limit = std::min(limit, span->end);
+    for (const HeldSpan& span : held) {
+      if (span.end <= offset) continue;
+      if (span.begin > offset) {
+        if (best == nullptr || span.key < best->key) limit = std::min(limit, span.begin);
+      } else if (best == nullptr || span.key < best->key) {
+        best = &span;  // keys of one slot are in tier order, so later spans never replace it
+        limit = std::min(limit, span.end);
       }
     }
     if (best != nullptr) {
-      match.blocks[best->key % kTiers] += static_cast<uint32_t>(limit - offset);
+      match.blocks[static_cast<size_t>(tier_of(best->key))] += static_cast<uint32_t>(limit - offset);
     } else {
-      const PlacedSpan* expected = run.placed ? run.placed->find(placed, offset) : nullptr;
-      if (expected == nullptr || expected->expires_ns <= now) return;
+      const PlacedSpan* expected = find_span<PlacedSpan>(view.placed(), placed, offset);
+      if (expected == nullptr || expiry(*expected) <= now) return;
       limit = std::min(limit, expected->end);
       match.placed_blocks += static_cast<uint32_t>(limit - offset);
     }
@@ -37,78 +58,129 @@ void RadixIndex::Impl::extend(IndexMatch& match, const BlockRun& run, const Held
   }
 }
 
+RadixIndex::Impl::SlotFace RadixIndex::Impl::face_of(SlotId slot, const IndexMatches& out) const {
+  const SlotFace face = faces_[slot].load(std::memory_order_acquire);
+  return face.replica < out.position_of_replica.size() ? face : SlotFace{};  // else: it came after the lookup began
+}
+
+template <typename Serve>
+void RadixIndex::Impl::for_each_holder(const RunView& view, const IndexMatches& out, Serve serve) const {
+  const std::span<const HeldSpan> held = view.held();
+  for (size_t n = 0; n < held.size();) {
+    const size_t first = n++;
+    const SlotId slot = slot_of(held[first].key);
+    while (n < held.size() && slot_of(held[n].key) == slot) ++n;
+    const SlotFace face = face_of(slot, out);
+    if (face.visible()) serve(face.replica, held.subspan(first, n - first), face.partner);
+  }
+  SlotId seen = kNoSlot;
+  for (const PlacedSpan& span : view.placed()) {
+    if (span.key == seen) continue;
+    seen = span.key;
+    const SlotFace face = face_of(seen, out);
+    if (!face.visible()) continue;
+    // A replica that also holds part of this run was served above.
+    const size_t at = first_span(held, holder_of(face.partner, Tier::kDevice));
+    if (at < held.size() && slot_of(held[at].key) == face.partner) continue;
+    serve(face.replica, std::span<const HeldSpan>(), seen);
+  }
+}
+
+size_t RadixIndex::Impl::begin_matches(IndexMatches& out, const RunView& view, uint16_t end, MonotonicNs now) const {
+  // Two misses for each of many holders, if they come one after another: let them come together.
+  constexpr size_t kMany = 8;
+  const std::span<const HeldSpan> held = view.held();
+  if (held.size() >= kMany) {
+    for (const HeldSpan& span : held) __builtin_prefetch(&faces_[slot_of(span.key)]);
+    for (const HeldSpan& span : held) {
+      const SlotFace face = face_of(slot_of(span.key), out);
+      if (face.visible()) __builtin_prefetch(&out.position_of_replica[face.replica], 1);
+    }
+  }
+  const auto length = static_cast<uint32_t>(end - view.begin());
+  size_t reached = 0;
+  uint32_t count = 0;
+  out.matches.resize(held.size() + view.placed().size());
+  for_each_holder(view, out, [&](ReplicaId replica, std::span<const HeldSpan> spans, SlotId placed) {
+    uint32_t& position = out.position_of_replica[replica];
+    // Twice only at the moment when another slot becomes the replica's.
+    if (position < count && out.matches[position].replica == replica) return;
+    IndexMatch& match = out.matches[count];
+    match.replica = replica;
+    // Nearly always one span in one tier covers everything.
+    if (spans.size() == 1 && spans[0].begin <= view.begin() && spans[0].end >= end) {
+      match.blocks[static_cast<size_t>(tier_of(spans[0].key))] = length;
+      position = count++;
+      ++reached;
+      return;
+    }
+    extend(match, view, spans, placed, view.begin(), end, now);
+    const uint32_t leading = match.leading_blocks();
+    if (leading == 0) return;
+    position = count++;
+    reached += leading == length;
+  });
+  out.matches.resize(count);
+  return reached;
+}
+
+size_t RadixIndex::Impl::extend_matches(IndexMatches& out, const RunView& view, uint32_t depth, uint16_t offset,
+                                        uint16_t end, MonotonicNs now) const {
+  const uint32_t reach = depth + end - offset;
+  size_t reached = 0;
+  for_each_holder(view, out, [&](ReplicaId replica, std::span<const HeldSpan> spans, SlotId placed) {
+    const uint32_t position = out.position_of_replica[replica];
+    if (position >= out.matches.size()) return;
+    IndexMatch& match = out.matches[position];
+    if (match.replica != replica || match.leading_blocks() != depth) return;
+    extend(match, view, spans, placed, offset, end, now);
+    reached += match.leading_blocks() == reach;
+  });
+  return reached;
+}
+
 void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, IndexMatches& out) const {
   out.matches.clear();
-  if (out.position_of_replica.size() < replicas_.size()) out.position_of_replica.resize(replicas_.size());
+  const uint32_t replicas = replicas_ever_.load(std::memory_order_acquire);
+  if (out.position_of_replica.size() < replicas) out.position_of_replica.resize(replicas);
+  if (chain.empty()) return;
 
+  const ReadEpochs::Reader reader = store_.enter();
+  RunStore::Found found = store_.find_head(chain[0]);
   uint32_t depth = 0;
-  for (uint32_t runs_seen = 0; depth < chain.size(); ++runs_seen) {
-    const BlockPlace place = store_.find(chain[depth]);
-    if (!place.exists()) break;
-    const BlockRun& run = store_.run(place.run);
-    const auto offset = static_cast<uint16_t>(place.offset);
-    const size_t most = std::min<size_t>(chain.size() - depth, run.end - offset);
-    // The spans are needed next; let them come while the identities are compared.
-    __builtin_prefetch(run.held.spans().data());
-    uint32_t length = 1;
-    while (length < most && run.ids[offset + length] == chain[depth + length]) ++length;
+  uint32_t run_depth = 0;  // where this run's first block is in the chain
+  int second_looks = 0;
+  for (uint32_t runs_seen = 0; found.view != nullptr; ++runs_seen) {
+    const RunView& view = *found.view;
+    const Hash128* ids = view.ids();
+    const uint32_t offset = view.begin() + (depth - run_depth);
+    const size_t most = std::min<size_t>(chain.size() - depth, view.end() - offset);
+    // These are needed next; let them come while the identities are compared.
+    prefetch_all(view.held().data(), view.held().size_bytes(), 8);
+    prefetch_all(ids + offset, most * sizeof(Hash128), 16);
+    uint32_t length = 0;
+    while (length < most && ids[offset + length] == chain[depth + length]) ++length;
     const auto end = static_cast<uint16_t>(offset + length);
-    run.touch(RunStore::used_mark(now, runs_seen));
-
-    size_t still_leading = 0;
-    // The match of a replica that holds everything so far, or null.
-    const auto current = [&](ReplicaId replica) -> IndexMatch* {
-      uint32_t& position = out.position_of_replica[replica];
-      if (position >= out.matches.size() || out.matches[position].replica != replica) {
-        if (depth > 0) return nullptr;
-        position = static_cast<uint32_t>(out.matches.size());
-        out.matches.push_back({replica, {}, 0});
-      }
-      IndexMatch& match = out.matches[position];
-      return match.leading_blocks() == depth ? &match : nullptr;
-    };
-
-    const HeldSpan* span = run.held.spans().data();
-    const HeldSpan* const last = span + run.held.spans().size();
-    while (span != last) {
-      const SlotId slot = slot_of(span->key);
-      const HeldSpan* next = span + 1;
-      while (next != last && slot_of(next->key) == slot) ++next;
-      const SlotFace& face = faces_[slot];
-      if (face.replica != kNobody) {
-        if (IndexMatch* match = current(face.replica)) {
-          extend(*match, run, span, next, face.partner, offset, end, now);
-          still_leading += match->leading_blocks() == depth + length;
-        }
-      }
-      span = next;
-    }
-    if (run.placed) {
-      SlotId seen = kNoSlot;
-      for (const PlacedSpan& placed : run.placed->spans()) {
-        const SlotFace& face = faces_[placed.key];
-        if (placed.key == seen || face.replica == kNobody) continue;
-        seen = placed.key;
-        // A replica that also holds part of this run was served above.
-        const auto held = run.held.lower_bound(holder_of(face.partner, Tier::kDevice));
-        if (held != run.held.spans().end() && slot_of(held->key) == face.partner) continue;
-        if (IndexMatch* match = current(face.replica)) {
-          extend(*match, run, nullptr, nullptr, seen, offset, end, now);
-          still_leading += match->leading_blocks() == depth + length;
-        }
-      }
+    store_.touch(found.run, RunStore::used_mark(now, runs_seen));
+    if (length > 0) {
+      const size_t reached = depth == 0 ? begin_matches(out, view, end, now)
+                                        : extend_matches(out, view, depth, static_cast<uint16_t>(offset), end, now);
+      if (reached == 0) break;
     }
     depth += length;
-    if (still_leading == 0) break;
-  }
-  for (uint32_t n = 0; n < out.matches.size();) {
-    if (out.matches[n].leading_blocks() > 0) {
-      ++n;
+    if (depth == chain.size()) break;
+
+    const RunStore::Found next = store_.find_head(chain[depth]);
+    if (next.view != nullptr) {
+      found = next;
+      run_depth = depth;
       continue;
     }
-    out.matches[n] = out.matches.back();
-    out.position_of_replica[out.matches[n].replica] = n;
-    out.matches.pop_back();
+    // Has this run changed meanwhile, and does it still begin as it did?
+    const RunView* again = store_.view(found.run);
+    if (again == found.view || again == nullptr || ++second_looks > kMostSecondLooks) break;
+    if (again->ids()[again->begin()] != chain[run_depth] || again->size() <= depth - run_depth) break;
+    found.view = again;
   }
 }
 

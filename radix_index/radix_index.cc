@@ -1,10 +1,11 @@
 #include "radix_index/radix_index.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "base/check.h"
-#include "radix_index/index_impl.h"
+#include "radix_index/index_walk.h"
 
 namespace warmpath {
 
@@ -15,22 +16,36 @@ RadixIndex& RadixIndex::operator=(RadixIndex&&) noexcept = default;
 
 Result<ReplicaId> RadixIndex::add_replica() { return impl_->add_replica(); }
 void RadixIndex::remove_replica(ReplicaId replica) { impl_->remove_replica(replica); }
+bool RadixIndex::has_replica(ReplicaId replica) const { return impl_->has_replica(replica); }
 FeedOutcome RadixIndex::apply(ReplicaId replica, const KvEventBatch& batch, MonotonicNs now) {
   return impl_->apply(replica, batch, now);
 }
 void RadixIndex::feed_lost(ReplicaId replica) { impl_->feed_lost(replica); }
-void RadixIndex::place(ReplicaId replica, std::span<const Hash128> chain, MonotonicNs now, double ttl_s) {
-  impl_->place(replica, chain, now, ttl_s);
+void RadixIndex::place(ReplicaId replica, std::span<const Hash128> chain, MonotonicNs now, double ttl_s, size_t held) {
+  impl_->place(replica, chain, now, ttl_s, held);
 }
 void RadixIndex::query(std::span<const Hash128> chain, MonotonicNs now, IndexMatches& matches) const {
   impl_->query(chain, now, matches);
 }
 void RadixIndex::maintain(MonotonicNs now, size_t max_runs) { impl_->maintain(now, max_runs); }
+bool RadixIndex::confirm_epoch(ReplicaId replica, uint64_t boot_epoch) {
+  return impl_->confirm_epoch(replica, boot_epoch);
+}
+bool RadixIndex::save_piece(SnapshotProgress& progress, MonotonicNs now, std::string& out) const {
+  return impl_->save_piece(progress, now, out);
+}
+uint64_t RadixIndex::restore(const IndexSnapshot& from, std::span<const SnapshotReplica> replicas, double age_s,
+                             MonotonicNs now) {
+  return impl_->restore(from, replicas, age_s, now);
+}
 IndexReplicaView RadixIndex::replica_view(ReplicaId replica) const { return impl_->replica_view(replica); }
 IndexStats RadixIndex::stats() const { return impl_->stats(); }
 Status RadixIndex::check_integrity() const { return impl_->check_integrity(); }
 
 // --- replicas and slots ---
+
+RadixIndex::Impl::Impl(IndexOptions options)
+    : options_(options), faces_(std::make_unique<std::atomic<SlotFace>[]>(kMaxSlots)) {}
 
 Result<ReplicaId> RadixIndex::Impl::add_replica() {
   const auto free = std::find_if(replicas_.begin(), replicas_.end(), [](const Replica& r) { return !r.in_use; });
@@ -46,6 +61,7 @@ Result<ReplicaId> RadixIndex::Impl::add_replica() {
   added.placed = new_slot(Slot::State::kPlaced, id);
   show_slots(added, id);
   ++replica_count_;
+  replicas_ever_.store(static_cast<uint32_t>(replicas_.size()), std::memory_order_release);
   return id;
 }
 
@@ -61,20 +77,25 @@ void RadixIndex::Impl::remove_replica(ReplicaId id) {
 
 RadixIndex::Impl::SlotId RadixIndex::Impl::new_slot(Slot::State state, ReplicaId owner) {
   const auto find_free = [&] {
+    ReadEpochs& epochs = store_.epochs();
+    for (Slot& slot : slots_) {
+      if (slot.state != Slot::State::kDead || sweep_pass_ <= slot.reusable_after_pass) continue;
+      slot.state = Slot::State::kSwept;
+      slot.ticket = epochs.ticket();
+    }
+    epochs.reclaim();
     return std::find_if(slots_.begin(), slots_.end(), [&](const Slot& slot) {
-      return slot.state == Slot::State::kFree ||
-             (slot.state == Slot::State::kDead && sweep_pass_ > slot.reusable_after_pass);
+      return slot.state == Slot::State::kFree || (slot.state == Slot::State::kSwept && epochs.passed(slot.ticket));
     });
   };
   auto free = find_free();
-  if (free == slots_.end() && slots_.size() == kMaxSlots) {
-    // Only restarts faster than any sweep get here: finish two passes now.
+  while (free == slots_.end() && slots_.size() == kMaxSlots) {
+    // Only restarts faster than any sweep get here: finish two passes now, and let readers leave.
     for (const uint64_t pass = sweep_pass_ + 2; sweep_pass_ < pass;) maintain(0, store_.id_end() + 1);
     free = find_free();
-    WARMPATH_CHECK(free != slots_.end(), "three slots per replica are always enough after a sweep");
+    if (free == slots_.end()) std::this_thread::yield();
   }
   if (free == slots_.end()) free = slots_.emplace(slots_.end());
-  faces_.resize(slots_.size());
   *free = Slot{};
   free->state = state;
   free->owner = owner;
@@ -83,16 +104,17 @@ RadixIndex::Impl::SlotId RadixIndex::Impl::new_slot(Slot::State state, ReplicaId
 
 void RadixIndex::Impl::kill_slot(SlotId slot) {
   if (slot == kNoSlot) return;
-  faces_[slot] = SlotFace{};
+  faces_[slot].store(SlotFace{}, std::memory_order_release);
   slots_[slot] = Slot{};
   slots_[slot].state = Slot::State::kDead;
   // The pass under way may be past some of its spans already; the one after it sees them all.
   slots_[slot].reusable_after_pass = sweep_pass_ + 1;
+  dead_until_pass_ = sweep_pass_ + 1;
 }
 
 void RadixIndex::Impl::show_slots(const Replica& replica, ReplicaId id) {
-  faces_[replica.holds] = {id, replica.placed};
-  faces_[replica.placed] = {id, replica.holds};
+  faces_[replica.holds].store({static_cast<uint16_t>(id), replica.placed}, std::memory_order_release);
+  faces_[replica.placed].store({static_cast<uint16_t>(id), replica.holds}, std::memory_order_release);
 }
 
 void RadixIndex::Impl::renew_held(Replica& replica, ReplicaId id) {
@@ -105,92 +127,75 @@ void RadixIndex::Impl::renew_held(Replica& replica, ReplicaId id) {
 
 // --- storing and removing ---
 
-template <typename Cover>
-void RadixIndex::Impl::walk(Hash128 parent, std::span<const Hash128> blocks, MonotonicNs now, Cover cover) {
-  BlockPlace last = store_.find(parent);
-  BlockPlace place = blocks.empty() ? BlockPlace{} : store_.find(blocks[0]);
-  for (size_t n = 0, runs_seen = 0; n < blocks.size(); ++runs_seen) {
-    const uint32_t mark = RunStore::used_mark(now, static_cast<uint32_t>(runs_seen));
-    uint32_t begin;
-    if (place.exists()) {
-      // A stretch of blocks that are there already, in one run.
-      if (last.exists() && last.run != place.run && last.offset + 1 == store_.run(last.run).end &&
-          place.offset == store_.run(place.run).begin && !has_dead_span(store_.run(place.run)) &&
-          store_.join(last.run, place.run)) {
-        place = {last.run, last.offset + 1};
-      }
-      const BlockRun& run = store_.run(place.run);
-      run.touch(mark);
-      begin = place.offset;
-      last = place;
-      while (++n < blocks.size() && last.offset + 1 < run.end && run.ids[last.offset + 1] == blocks[n]) ++last.offset;
-      if (n < blocks.size()) place = store_.find(blocks[n]);
-    } else {
-      // A stretch of new ones, as far as one run takes them.
-      const auto expected = static_cast<uint32_t>(std::min<size_t>(blocks.size() - n, kMaxRunBlocks));
-      last = store_.add_block(parent, last, blocks[n], expected, mark);
-      begin = last.offset;
-      while (++n < blocks.size() && !(place = store_.find(blocks[n])).exists() && last.offset + 1 < kMaxRunBlocks) {
-        last = store_.add_block(blocks[n - 1], last, blocks[n], expected, mark);
-      }
-    }
-    parent = blocks[n - 1];
-    cover(last.run, static_cast<uint16_t>(begin), static_cast<uint16_t>(last.offset + 1));
+void RadixIndex::Impl::touch_ancestors(uint32_t run, uint32_t mark) {
+  constexpr uint32_t kOneSecond = 10 << 4;
+  constexpr int kMostAncestors = 1 << 14;  // of a chain of 4 M blocks; and whatever hostile parents make of it
+  for (int above = 0; above < kMostAncestors && store_.last_used(run) + kOneSecond < mark; ++above) {
+    store_.touch(run, mark);
+    const BlockPlace parent = store_.find(store_.ids(run)[store_.begin(run) - 1]);
+    if (!parent.exists()) return;
+    run = parent.run;
   }
 }
 
 void RadixIndex::Impl::store(SlotId slot, const BlocksStored& event, MonotonicNs now) {
-  const ReplicaId owner = slots_[slot].owner;
-  walk(event.parent, event.blocks, now, [&](uint32_t run, uint16_t begin, uint16_t end) {
-    hold(slot, event.tier, run, begin, end);
-    uncover_placed(run, replicas_[owner].placed, begin, end);  // confirmed
+  walk(event.parent, event.blocks, now,
+       [&](uint32_t run, uint16_t begin, uint16_t end) { hold(slot, event.tier, run, begin, end); });
+}
+
+void RadixIndex::Impl::hold(SlotId slot, Tier tier, uint32_t run, uint16_t begin, uint16_t end) {
+  Slot& owner = slots_[slot];
+  const uint16_t holder = holder_of(slot, tier);
+  const Hash128* ids = store_.ids(run);
+  for (uint16_t offset = begin; offset < end; ++offset) owner.checksum ^= residency_term(ids[offset], tier);
+  owner.resident[static_cast<size_t>(tier)] += static_cast<uint64_t>(end - begin);
+  const SlotId placed = replicas_[owner.owner].placed;
+  store_.edit(run, [&](RunDraft& draft) {
+    const std::span<const HeldSpan> held = draft.held.spans();
+    for (size_t n = first_span(held, holder); n < held.size() && held[n].key == holder; ++n) {
+      for (uint16_t offset = std::max(begin, held[n].begin); offset < std::min(end, held[n].end); ++offset) {
+        ++owner.extra_copies[{ids[offset], tier}];
+      }
+    }
+    draft.held.cover(holder, begin, end);
+    draft.placed.uncover(placed, begin, end);  // confirmed
   });
 }
 
-void RadixIndex::Impl::hold(SlotId slot, Tier tier, uint32_t run_id, uint16_t begin, uint16_t end) {
-  Slot& owner = slots_[slot];
-  const uint16_t holder = holder_of(slot, tier);
-  const BlockRun& run = store_.run(run_id);
-  for (uint16_t offset = begin; offset < end; ++offset) owner.checksum ^= residency_term(run.ids[offset], tier);
-  for (auto span = run.held.lower_bound(holder); span != run.held.spans().end() && span->key == holder; ++span) {
-    for (uint16_t offset = std::max(begin, span->begin); offset < std::min(end, span->end); ++offset) {
-      ++owner.extra_copies[{run.ids[offset], tier}];
-    }
-  }
-  owner.resident[static_cast<size_t>(tier)] += static_cast<uint64_t>(end - begin);
-  store_.edit(run_id, [&](BlockRun& edited) { edited.held.cover(holder, begin, end); });
-}
-
 void RadixIndex::Impl::remove(SlotId slot, const BlocksRemoved& event) {
+  constexpr size_t kAhead = 32;
   Slot& owner = slots_[slot];
+  const SlotId placed = replicas_[owner.owner].placed;
   const uint16_t holder = holder_of(slot, event.tier);
   const std::vector<Hash128>& ids = event.blocks;
+  for (size_t n = 0; n < std::min(ids.size(), kAhead); ++n) store_.prefetch(ids[n]);
   for (size_t n = 0; n < ids.size();) {
     const size_t first = n++;
+    if (first + kAhead < ids.size()) store_.prefetch(ids[first + kAhead]);
     const BlockPlace place = store_.find(ids[first]);
     if (!place.exists()) continue;
-    const BlockRun& run = store_.run(place.run);
+    const HeldSpan* span = find_span(store_.view(place.run)->held(), holder, static_cast<uint16_t>(place.offset));
+    if (span == nullptr || drop_extra_copy(owner, ids[first], event.tier)) continue;
+    const Hash128* in_run = store_.ids(place.run);
     auto begin = static_cast<uint16_t>(place.offset);
-    const HeldSpan* span = run.held.find(holder, begin);
-    if (span == nullptr) continue;
     auto end = static_cast<uint16_t>(begin + 1);
-    if (!drop_extra_copy(owner, ids[first], event.tier)) {
-      // Engines evict chains from the tail or list them from the front: take the neighbours along, in either direction.
-      if (owner.extra_copies.empty()) {
-        while (n < ids.size() && end < span->end && run.ids[end] == ids[n]) ++n, ++end;
-        if (n == first + 1) {
-          while (n < ids.size() && begin > span->begin && run.ids[begin - 1] == ids[n]) ++n, --begin;
-        }
+    // Engines evict chains from the tail or list them from the front: take the neighbours along, in either direction.
+    if (owner.extra_copies.empty()) {
+      while (n < ids.size() && end < span->end && in_run[end] == ids[n]) ++n, ++end;
+      if (n == first + 1) {
+        while (n < ids.size() && begin > span->begin && in_run[begin - 1] == ids[n]) ++n, --begin;
       }
-      for (uint16_t offset = begin; offset < end; ++offset) {
-        owner.checksum ^= residency_term(run.ids[offset], event.tier);
-      }
-      owner.resident[static_cast<size_t>(event.tier)] -= static_cast<uint64_t>(end - begin);
-      store_.edit(place.run, [&](BlockRun& edited) { edited.held.uncover(holder, begin, end); });
-      // What the engine has just given up is not about to be there, whatever was placed.
-      uncover_placed(place.run, replicas_[owner.owner].placed, begin, end);
-      drop_uncovered(place.run, begin, end);
     }
+    for (uint16_t offset = begin; offset < end; ++offset) {
+      owner.checksum ^= residency_term(in_run[offset], event.tier);
+    }
+    owner.resident[static_cast<size_t>(event.tier)] -= static_cast<uint64_t>(end - begin);
+    store_.edit(place.run, [&](RunDraft& draft) {
+      draft.held.uncover(holder, begin, end);
+      // What the engine has just given up is not about to be there, whatever was placed.
+      draft.placed.uncover(placed, begin, end);
+      drop_dead(draft);
+    });
   }
 }
 
@@ -203,36 +208,15 @@ bool RadixIndex::Impl::drop_extra_copy(Slot& owner, Hash128 identity, Tier tier)
   return true;
 }
 
-void RadixIndex::Impl::drop_uncovered(uint32_t id, uint16_t begin, uint16_t end) {
-  const BlockRun& run = store_.run(id);
-  if (has_dead_span(run)) {
-    sweep_run(id, 0);  // a split must not carry dead spans to where this pass has been already
-  } else if (run.held.empty() && !run.placed) {
-    store_.drop_blocks(id, run.begin, run.end);
-  } else {
-    bool any = false;
-    for (uint16_t offset = begin; offset < end && !any; ++offset) any = !run.covers(offset);
-    if (any) store_.settle(id);
-  }
-}
-
-void RadixIndex::Impl::uncover_placed(uint32_t run, SlotId placed, uint16_t begin, uint16_t end) {
-  if (!store_.run(run).placed) return;
-  store_.edit(run, [&](BlockRun& edited) {
-    edited.placed->uncover(placed, begin, end);
-    if (edited.placed->empty()) edited.placed.reset();
-  });
-}
-
-void RadixIndex::Impl::place(ReplicaId id, std::span<const Hash128> chain, MonotonicNs now, double ttl_s) {
+void RadixIndex::Impl::place(ReplicaId id, std::span<const Hash128> chain, MonotonicNs now, double ttl_s, size_t held) {
   WARMPATH_CHECK(id < replicas_.size() && replicas_[id].in_use, "place() on an unknown replica");
-  const Replica& replica = replicas_[id];
+  if (held >= chain.size()) return;
+  const SlotId placed = replicas_[id].placed;
   const MonotonicNs expires = now + static_cast<MonotonicNs>(ttl_s * 1e9);
-  walk({}, chain, now, [&](uint32_t run, uint16_t begin, uint16_t end) {
-    store_.edit(run, [&](BlockRun& edited) {
-      if (!edited.placed) edited.placed = std::make_unique<SpanList<PlacedSpan>>();
-      edited.placed->cover(replica.placed, begin, end, expires);
-    });
+  const Hash128 parent = held == 0 ? Hash128{} : chain[held - 1];
+  walk(parent, chain.subspan(held), now, [&](uint32_t run, uint16_t begin, uint16_t end) {
+    if (store_.renew_placed(run, placed, begin, end, expires)) return;
+    store_.edit(run, [&](RunDraft& draft) { draft.placed.cover(placed, begin, end, expires); });
   });
   enforce_cap(now);
 }
@@ -250,82 +234,90 @@ void RadixIndex::Impl::maintain(MonotonicNs now, size_t max_runs) {
     sweep_cursor_ = 0;
     ++sweep_pass_;
   }
+  store_.epochs().reclaim();
 }
 
-bool RadixIndex::Impl::has_dead_span(const BlockRun& run) const {
-  const auto is_dead = [&](SlotId slot) { return slots_[slot].state == Slot::State::kDead; };
-  for (const HeldSpan& span : run.held.spans()) {
-    if (is_dead(slot_of(span.key))) return true;
-  }
-  if (!run.placed) return false;
-  for (const PlacedSpan& span : run.placed->spans()) {
-    if (is_dead(span.key)) return true;
-  }
-  return false;
+bool RadixIndex::Impl::has_dead_span(const RunView& view) const {
+  if (!dead_may_be_there()) return false;
+  const auto held = view.held();
+  const auto placed = view.placed();
+  return std::any_of(held.begin(), held.end(), [&](const HeldSpan& span) { return is_dead(slot_of(span.key)); }) ||
+         std::any_of(placed.begin(), placed.end(), [&](const PlacedSpan& span) { return is_dead(span.key); });
 }
 
-void RadixIndex::Impl::sweep_run(uint32_t id, MonotonicNs now) {
-  const BlockRun& run = store_.run(id);
-  const auto held_is_gone = [&](const HeldSpan& span) { return slots_[slot_of(span.key)].state == Slot::State::kDead; };
-  const auto placed_is_gone = [&](const PlacedSpan& span) {
-    return span.expires_ns <= now || slots_[span.key].state == Slot::State::kDead;
-  };
-  const auto& held = run.held.spans();
-  bool stale = std::any_of(held.begin(), held.end(), held_is_gone);
-  if (run.placed) {
-    const auto& placed = run.placed->spans();
-    stale = stale || std::any_of(placed.begin(), placed.end(), placed_is_gone);
-  }
-  if (!stale) return;
-  store_.edit(id, [&](BlockRun& edited) {
-    edited.held.remove_if(held_is_gone);
-    if (edited.placed) edited.placed->remove_if(placed_is_gone);
-    if (edited.placed && edited.placed->empty()) edited.placed.reset();
+// Wherever a run may fall into pieces: a piece must not carry dead spans to where the sweep has been already.
+void RadixIndex::Impl::drop_dead(RunDraft& draft) const {
+  if (!dead_may_be_there()) return;
+  draft.held.remove_if([&](const HeldSpan& span) { return is_dead(slot_of(span.key)); });
+  draft.placed.remove_if([&](const PlacedSpan& span) { return is_dead(span.key); });
+}
+
+void RadixIndex::Impl::sweep_run(uint32_t run, MonotonicNs now) {
+  const RunView& view = *store_.view(run);
+  const auto has_expired = [&](const PlacedSpan& span) { return span.expires_ns <= now; };
+  const auto placed = view.placed();
+  if (!has_dead_span(view) && std::none_of(placed.begin(), placed.end(), has_expired)) return;
+  store_.edit(run, [&](RunDraft& draft) {
+    drop_dead(draft);
+    draft.placed.remove_if(has_expired);
   });
-  store_.settle(id);
 }
 
 void RadixIndex::Impl::enforce_cap(MonotonicNs now) {
   // The least recently matched of a few random runs, as Redis does: near enough to LRU without a list through all runs.
+  // What continues it goes first; that is at least as old, for using a run uses all above it.
   constexpr int kSampled = 8;
-  while ((store_.bytes() > options_.max_bytes || store_.run_count() + 4096 > kMaxRuns) && store_.run_count() > 0) {
-    uint32_t victim = 0;
-    bool found = false;
+  constexpr int kMostGenerations = 1 << 14;
+  store_.epochs().reclaim_some();
+  while ((bytes() > options_.max_bytes || store_.run_count() + 4096 > kMaxRuns) && store_.run_count() > 0) {
+    uint32_t victim = UINT32_MAX;
     for (int tries = 0, sampled = 0; sampled < kSampled && tries < 64; ++tries) {
       victim_seed_ = victim_seed_ * 6364136223846793005ull + 1442695040888963407ull;
-      const auto id = static_cast<uint32_t>((victim_seed_ >> 33) % store_.id_end());
-      if (!store_.in_use(id)) continue;
+      const auto run = static_cast<uint32_t>((victim_seed_ >> 33) % store_.id_end());
+      if (!store_.in_use(run)) continue;
       ++sampled;
-      if (!found || store_.run(id).last_used < store_.run(victim).last_used) victim = id;
-      found = true;
+      if (victim == UINT32_MAX || store_.last_used(run) < store_.last_used(victim)) victim = run;
     }
-    if (!found) {
-      while (!store_.in_use(victim)) ++victim;
+    if (victim == UINT32_MAX) {
+      for (victim = 0; !store_.in_use(victim);) ++victim;
+    }
+    for (int generation = 0; generation < kMostGenerations; ++generation) {
+      const uint32_t child = store_.child_of(victim);
+      if (child == UINT32_MAX) break;
+      victim = child;
     }
     sweep_run(victim, now);
     if (store_.in_use(victim)) evict_run(victim);
+    store_.epochs().reclaim_some();
   }
 }
 
-void RadixIndex::Impl::evict_run(uint32_t id) {
-  const BlockRun& run = store_.run(id);
-  for (const HeldSpan& span : run.held.spans()) {
+void RadixIndex::Impl::evict_run(uint32_t run) {
+  const RunView& view = *store_.view(run);
+  const Hash128* ids = view.ids();
+  for (const HeldSpan& span : view.held()) {
     Slot& owner = slots_[slot_of(span.key)];
     const Tier tier = tier_of(span.key);
     if (owner.state == Slot::State::kDead) continue;
     for (uint16_t offset = span.begin; offset < span.end; ++offset) {
       uint64_t copies = 1;
-      if (const auto extra = owner.extra_copies.find({run.ids[offset], tier}); extra != owner.extra_copies.end()) {
+      if (const auto extra = owner.extra_copies.find({ids[offset], tier}); extra != owner.extra_copies.end()) {
         copies += extra->second;
         owner.extra_copies.erase(extra);
       }
-      if (copies % 2 == 1) owner.checksum ^= residency_term(run.ids[offset], tier);
+      if (copies % 2 == 1) owner.checksum ^= residency_term(ids[offset], tier);
       owner.resident[static_cast<size_t>(tier)] -= copies;
       owner.blocks_dropped += copies;
     }
   }
-  evicted_blocks_ += run.size();
-  store_.drop_run(id);
+  evicted_blocks_ += view.size();
+  store_.drop_run(run);
+}
+
+size_t RadixIndex::Impl::bytes() const {
+  constexpr size_t kFixed = heap_bytes(sizeof(Impl)) + heap_bytes(kMaxSlots * sizeof(SlotFace));
+  return store_.bytes() + kFixed + heap_bytes(slots_.capacity() * sizeof(Slot)) +
+         heap_bytes(replicas_.capacity() * sizeof(Replica));
 }
 
 IndexReplicaView RadixIndex::Impl::replica_view(ReplicaId id) const {
@@ -347,15 +339,14 @@ IndexReplicaView RadixIndex::Impl::replica_view(ReplicaId id) const {
 
 IndexStats RadixIndex::Impl::stats() const {
   IndexStats stats;
-  stats.bytes = store_.bytes();
+  stats.bytes = bytes();
+  stats.max_bytes = options_.max_bytes;
   stats.distinct_blocks = store_.block_count();
   stats.runs = store_.run_count();
+  stats.spans = store_.held_spans();
+  stats.placed_spans = store_.placed_spans();
   stats.replicas = replica_count_;
   stats.evicted_blocks = evicted_blocks_;
-  for (uint32_t id = 0; id < store_.id_end(); ++id) {
-    stats.spans += store_.run(id).held.spans().size();
-    if (store_.run(id).placed) stats.placed_spans += store_.run(id).placed->spans().size();
-  }
   return stats;
 }
 

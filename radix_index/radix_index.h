@@ -10,10 +10,12 @@
 // parent is kept, and counts from the moment the parent is there too: never earlier, because a lookup stops at the
 // first hole.
 //
-// Thread safety: const methods may run concurrently with each other; everything else needs exclusive access. The router
-// puts a std::shared_mutex around it (shared for query(), exclusive for one batch of writes at a time). query() takes
-// microseconds, so do the writes; a batch should stay below about 1,000 blocks to keep readers' waits short. No clock
-// and no threads of its own: times are handed in.
+// Thread safety: query() from any thread at any time, beside one writer; it neither waits nor retries without bound.
+// Everything else, const or not, belongs to the writer: one call at a time (router/shared_index.h sees to that). No
+// clock and no threads of its own: times are handed in.
+//
+// What a lookup sees: each run as it was at one moment during the lookup. A batch of events is not one moment: a lookup
+// beside it may see some of its runs changed and others not yet.
 //
 // Invariants (check_integrity): every stored block is found by its identity; every block has a holder or a placement
 // (up to a sweep of maintain()); spans are maximal, sorted, non-overlapping per holder; per replica, resident copies
@@ -31,12 +33,13 @@
 #include "base/status.h"
 #include "proto/kv_event.h"
 #include "radix_index/index_query.h"
+#include "radix_index/index_snapshot.h"
 #include "radix_index/trust.h"
 
 namespace warmpath {
 
 struct IndexOptions {
-  // Hard cap on the memory of the index; past it the least recently matched runs go, tails first.
+  // Hard cap on the memory of the index; past it the least recently matched runs go, leaves first.
   size_t max_bytes = size_t{2} << 30;
   uint32_t max_replicas = 4096;
 };
@@ -69,6 +72,7 @@ struct IndexReplicaView {
 
 struct IndexStats {
   size_t bytes = 0;
+  size_t max_bytes = 0;
   uint64_t distinct_blocks = 0;
   uint64_t runs = 0;
   uint64_t spans = 0;         // (run, holder, range)
@@ -87,21 +91,33 @@ class RadixIndex {
   // kResourceExhausted past max_replicas. A new replica is `predicted` until its first snapshot ends.
   Result<ReplicaId> add_replica();
   void remove_replica(ReplicaId replica);
+  bool has_replica(ReplicaId replica) const;
 
   // One message of a replica's event stream, in the order received.
   FeedOutcome apply(ReplicaId replica, const KvEventBatch& batch, MonotonicNs now);
   // The stream broke off. What is known stays, as `degraded`, until the next snapshot replaces it.
   void feed_lost(ReplicaId replica);
 
-  // The replica will soon hold `chain` (first block first): it was just sent there. Lasts `ttl_s` unless confirmed.
-  void place(ReplicaId replica, std::span<const Hash128> chain, MonotonicNs now, double ttl_s);
+  // The replica will soon hold `chain` (first block first): it was just sent there. Lasts `ttl_s` unless confirmed. The
+  // first `held` blocks are not placed: the caller knows that the replica holds them.
+  void place(ReplicaId replica, std::span<const Hash128> chain, MonotonicNs now, double ttl_s, size_t held = 0);
 
-  // `chain` first block first. `matches` is overwritten.
+  // `chain` is a prompt's, from its first block on. `matches` is overwritten.
   void query(std::span<const Hash128> chain, MonotonicNs now, IndexMatches& matches) const;
 
   // Sweeps up to `max_runs` runs: drops expired placements and what removed, cleared or restarted replicas left behind.
   // Call it about once a second with a few thousand; lookups never see what it has yet to sweep.
   void maintain(MonotonicNs now, size_t max_runs);
+
+  // The replica answers as this life. What is known of another one is void; false if there was such a life.
+  bool confirm_epoch(ReplicaId replica, uint64_t boot_epoch);
+
+  // Appends the next piece of a snapshot to `out`, about a megabyte; false once that was the last. The index may change
+  // between two calls.
+  bool save_piece(SnapshotProgress& progress, MonotonicNs now, std::string& out) const;
+  // Adds what the snapshot says about those of `replicas` (by name) that have not spoken for themselves yet; they are
+  // `degraded` then if they hold anything. Placements have aged by `age_s`. Returns the holder-blocks added.
+  uint64_t restore(const IndexSnapshot& from, std::span<const SnapshotReplica> replicas, double age_s, MonotonicNs now);
 
   IndexReplicaView replica_view(ReplicaId replica) const;
   IndexStats stats() const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
@@ -287,6 +288,79 @@ TEST(RadixIndex, MatchesAreFoundByReplica) {
   }
 }
 
+TEST(RadixIndex, FourThousandReplicasShareAHeadRestartAndLeave) {
+  constexpr int kReplicas = 4096;
+  RadixIndex index;
+  std::vector<ReplicaId> replicas;
+  const auto head = blocks(0, 40);
+  for (int n = 0; n < kReplicas; ++n) replicas.push_back(*index.add_replica());
+  for (uint64_t life = 1; life <= 3; ++life) {
+    for (int n = 0; n < kReplicas; ++n) {
+      Stream stream(index, replicas[n], life);
+      stream.snapshot({BlocksStored{Tier::kDevice, block(-1), {head.begin(), head.begin() + 20 + n % 20}}});
+      stream.stored(head[19], {block(100'000 + n)});
+    }
+    IndexMatches matches;
+    index.query(head, kSecond, matches);
+    ASSERT_EQ(matches.matches.size(), size_t{kReplicas});
+    for (int n = 0; n < kReplicas; n += 97) {
+      ASSERT_NE(matches.find(replicas[n]), nullptr);
+      EXPECT_EQ(matches.find(replicas[n])->held_blocks(), 20u + static_cast<uint32_t>(n % 20));
+    }
+  }
+  EXPECT_EQ(index.check_integrity(), Status());
+  for (const ReplicaId replica : replicas) index.remove_replica(replica);
+  for (int pass = 0; pass < 2; ++pass) index.maintain(kSecond, 100'000);
+  EXPECT_EQ(index.stats().distinct_blocks, 0u);
+  EXPECT_EQ(index.stats().spans, 0u);
+  EXPECT_EQ(index.check_integrity(), Status());
+}
+
+TEST(RadixIndex, TheCapSparesWhatSessionsInUseHangOn) {
+  RadixIndex index({.max_bytes = 2 << 20, .max_replicas = 4});
+  const ReplicaId replica = *index.add_replica();
+  Stream stream(index, replica);
+  stream.snapshot();
+  // 300 sessions with a full run each; the last 20 go on, one block a second among them. Nobody asks for anything.
+  constexpr int kSessions = 300;
+  constexpr int kLive = 20;
+  const auto first = [](int n) { return n * 10'000; };
+  for (int n = 0; n < kSessions; ++n) {
+    stream.live({BlocksStored{Tier::kDevice, block(first(n) - 1), blocks(first(n), 256)}}, n * kSecond);
+  }
+  std::vector<int> lengths(kSessions, 256);
+  for (int turn = 0; turn < 4000; ++turn) {
+    const int n = kSessions - 1 - turn % kLive;
+    const int last = first(n) + lengths[n]++;
+    stream.live({BlocksStored{Tier::kDevice, block(last - 1), {block(last)}}}, (kSessions + turn) * kSecond);
+    ASSERT_LE(index.stats().bytes, size_t{2} << 20);
+  }
+  EXPECT_GT(index.stats().evicted_blocks, 4000u);
+  for (int n = kSessions - kLive; n < kSessions; ++n) {
+    EXPECT_EQ(lookup(index, replica, blocks(first(n), lengths[n])).leading_blocks(), static_cast<uint32_t>(lengths[n]));
+  }
+  EXPECT_EQ(index.check_integrity(), Status());
+}
+
+TEST(RadixIndex, ABlockWithTwoClaimedParentsIsFoundBehindBoth) {
+  RadixIndex index;
+  const ReplicaId honest = *index.add_replica();
+  const ReplicaId confused = *index.add_replica();
+  Stream stream(index, honest);
+  Stream nonsense(index, confused);
+  stream.snapshot();
+  nonsense.snapshot();
+  nonsense.stored(block(-1), {block(7), block(3), block(7), block(4)});
+  EXPECT_EQ(index.check_integrity(), Status());
+  stream.stored(block(-1), blocks(0, 8));
+  EXPECT_EQ(lookup(index, honest, blocks(0, 8)).leading_blocks(), 8u);
+  EXPECT_EQ(index.check_integrity(), Status());
+  stream.removed(blocks(0, 8));
+  nonsense.removed({block(7), block(7), block(3), block(4)});
+  EXPECT_EQ(index.stats().distinct_blocks, 0u);
+  EXPECT_EQ(index.check_integrity(), Status());
+}
+
 TEST(RadixIndex, RefusesMoreReplicasThanItServes) {
   RadixIndex index({.max_bytes = 1 << 20, .max_replicas = 2});
   EXPECT_TRUE(index.add_replica().ok());
@@ -463,7 +537,12 @@ TEST(RadixIndexProperty, EveryAnswerEqualsTheObviousIndexWithIntegrityAfterEvery
   for (uint64_t seed = 1; seed <= 6; ++seed) compare_with_obvious(seed, 700, 200 + 130 * static_cast<int>(seed), 1);
 }
 
-TEST(RadixIndexProperty, LongChainsSpanManyRuns) { compare_with_obvious(77, 3000, 4000, 128); }
+// WARMPATH_INDEX_OPERATIONS=1000000 runs a million of them (a few minutes).
+TEST(RadixIndexProperty, LongChainsSpanManyRuns) {
+  const char* wanted = std::getenv("WARMPATH_INDEX_OPERATIONS");
+  const int operations = wanted == nullptr ? 3000 : std::atoi(wanted);
+  compare_with_obvious(77, operations, 4000, operations > 100'000 ? 4096 : 128);
+}
 
 }  // namespace
 }  // namespace warmpath

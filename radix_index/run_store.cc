@@ -1,102 +1,158 @@
 #include "radix_index/run_store.h"
 
 #include <algorithm>
+#include <bit>
+#include <bitset>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 
 namespace warmpath {
 
-BlockPlace RunStore::add_block(Hash128 parent, BlockPlace after, Hash128 identity, uint32_t expected, uint32_t mark) {
+namespace {
+
+constexpr uint32_t kChunks = kMaxRuns >> 12;
+
+// Which blocks of a run somebody covers.
+using Cover = std::bitset<kMaxRunBlocks>;
+
+template <typename Span>
+void add_cover(std::span<const Span> spans, uint16_t begin, uint16_t end, Cover& cover) {
+  for (const Span& span : spans) {
+    if (span.begin <= begin && span.end >= end) {
+      cover.set();
+      return;
+    }
+    for (uint16_t offset = span.begin; offset < span.end; ++offset) cover.set(offset);
+  }
+}
+
+}  // namespace
+
+RunStore::RunStore() : chunks_(std::make_unique<std::atomic<Chunk*>[]>(kChunks)) {}
+
+RunStore::~RunStore() {
+  for (uint32_t run = 0; run < id_end_; ++run) {
+    Slot& left = slot(run);
+    ::operator delete(const_cast<RunView*>(left.view.load(std::memory_order_relaxed)));
+    if (left.ids != nullptr) ::operator delete(left.ids - 1);
+  }
+  for (uint32_t chunk = 0; chunk < kChunks; ++chunk) delete chunks_[chunk].load(std::memory_order_relaxed);
+}
+
+BlockPlace RunStore::find_next(BlockPlace after, Hash128 identity) const {
+  if (after.exists()) {
+    const Slot& run = slot(after.run);
+    if (after.offset + 1 < run.end && run.ids[after.offset + 1] == identity) return {after.run, after.offset + 1};
+  }
+  const Found head = find_head(identity);
+  return head.view == nullptr ? BlockPlace{} : BlockPlace{head.run, head.view->begin()};
+}
+
+uint32_t RunStore::first_child(Hash128 parent) const {
+  uint32_t found = UINT32_MAX;
+  children_.find(parent, [&](uint32_t child) {
+    if (view(child)->parent() != parent) return false;
+    found = child;
+    return true;
+  });
+  return found;
+}
+
+uint32_t RunStore::child_of(uint32_t run) const {
+  const Slot& parent = slot(run);
+  uint32_t found = UINT32_MAX;
+  for (uint32_t offset = parent.end; offset-- > parent.begin && found == UINT32_MAX;) {
+    found = first_child(parent.ids[offset]);
+    if (found == run) found = slot(run).sibling_after;
+  }
+  return found;
+}
+
+RunStore::Stretch RunStore::append(Hash128 parent, BlockPlace after, std::span<const Hash128> blocks, uint32_t mark) {
+  for (size_t n = 0; n < std::min(blocks.size(), kPrefetchAhead); ++n) blocks_.prefetch(blocks[n]);
+  if (find(blocks[0]).exists()) return {};
   uint32_t id;
-  const bool extends = after.exists() && run(after.run).end == after.offset + 1 && run(after.run).end < kMaxRunBlocks;
-  if (extends) {
+  if (after.exists() && slot(after.run).end == after.offset + 1 && slot(after.run).end < kMaxRunBlocks) {
     id = after.run;
-    BlockRun& extended = mutable_run(id);
-    if (extended.end == extended.capacity) {
-      const uint32_t growth = std::max<uint32_t>({expected, extended.capacity / 4u, 4u});
-      reserve(extended, std::min(kMaxRunBlocks, extended.capacity + growth));
+    Slot& extended = slot(id);
+    const auto wanted = static_cast<uint32_t>(std::min<size_t>(extended.end + blocks.size(), kMaxRunBlocks));
+    if (extended.written != extended.end || wanted > extended.capacity) {
+      const uint32_t growth = std::max<uint32_t>(extended.end / 4u, 4);
+      move_ids(id, std::min(kMaxRunBlocks, std::max<uint32_t>(wanted, extended.end + growth)), false);
     }
   } else {
-    id = new_run(parent, std::clamp<uint32_t>(expected, 1, kMaxRunBlocks));
+    id = new_run(parent, static_cast<uint32_t>(std::min<size_t>(blocks.size(), kMaxRunBlocks)));
   }
-  BlockRun& target = mutable_run(id);
-  const BlockPlace place{id, target.end};
-  target.ids[target.end++] = identity;
-  target.touch(mark);
-  table_.insert(identity, id);
-  return place;
+  Slot& target = slot(id);
+  const uint16_t begin = target.end;
+  for (size_t n = 0; n < blocks.size() && target.end < target.capacity; ++n) {
+    if (n + kPrefetchAhead < blocks.size()) blocks_.prefetch(blocks[n + kPrefetchAhead]);
+    if (n > 0 && find(blocks[n]).exists()) break;
+    target.ids[target.end++] = blocks[n];
+    blocks_.insert(blocks[n], id);
+  }
+  target.written = target.end;
+  touch(id, mark);
+  return {id, begin, target.end};
 }
 
-void RunStore::drop_blocks(uint32_t id, uint16_t begin, uint16_t end) {
-  BlockRun& shrunk = mutable_run(id);
-  for (uint16_t offset = begin; offset < end; ++offset) table_.erase(shrunk.ids[offset], id);
-  if (begin == shrunk.begin) {
-    shrunk.begin = end;
-  } else {
-    if (end != shrunk.end) split(id, end);
-    shrunk.end = begin;
-  }
-  if (shrunk.size() == 0) {
-    free_run(id);
-  } else {
-    compact(id);
-  }
-}
-
-void RunStore::settle(uint32_t id) {
-  // From the back: the tail that a split cuts off is covered throughout, and what is before `begin` keeps its offsets
-  // unless it is moved to the run's front.
-  uint32_t end = run(id).end;
-  while (end > run(id).begin) {
-    if (run(id).covers(static_cast<uint16_t>(end - 1))) {
-      --end;
-      continue;
-    }
-    uint32_t begin = end - 1;
-    while (begin > run(id).begin && !run(id).covers(static_cast<uint16_t>(begin - 1))) --begin;
-    const uint32_t kept = begin - run(id).begin;
-    drop_blocks(id, static_cast<uint16_t>(begin), static_cast<uint16_t>(end));
-    if (kept == 0 || !in_use(id)) return;
-    end = run(id).begin + kept;
-  }
+bool RunStore::renew_placed(uint32_t run, uint16_t key, uint16_t begin, uint16_t end, MonotonicNs expires) {
+  const RunView* seen = view(run);
+  if (seen == nullptr) return false;
+  const PlacedSpan* span = find_span<PlacedSpan>(seen->placed(), key, begin);
+  if (span == nullptr || span->begin != begin || span->end != end) return false;
+  // With a neighbour of the same key it might have to become one span.
+  const PlacedSpan* const first = seen->placed().data();
+  if (span != first && span[-1].key == key) return false;
+  if (span + 1 != first + seen->placed().size() && span[1].key == key) return false;
+  std::atomic_ref<MonotonicNs>(const_cast<PlacedSpan*>(span)->expires_ns).store(expires, std::memory_order_relaxed);
+  return true;
 }
 
 bool RunStore::join(uint32_t left, uint32_t right) {
   if (left == right) return false;
-  BlockRun& into = mutable_run(left);
-  BlockRun& from = mutable_run(right);
-  if (into.size() + from.size() > kMaxRunBlocks || from.parent() != into.ids[into.end - 1]) return false;
-  if (into.end + from.size() > kMaxRunBlocks) return false;
-  if (into.end + from.size() > into.capacity) reserve(into, into.end + from.size());
-  const auto shift = static_cast<uint16_t>(into.end - from.begin);
+  const Slot& from = slot(right);
+  const auto size = static_cast<uint32_t>(from.end - from.begin);
+  if (from.ids[from.begin - 1] != slot(left).ids[slot(left).end - 1] || slot(left).end + size > kMaxRunBlocks) {
+    return false;
+  }
+  const RunView& now = *view(left);
+  const RunView& tail = *view(right);
+  draft_.held.assign(now.held());
+  draft_.placed.assign(now.placed());
+  if (slot(left).written != slot(left).end || slot(left).end + size > slot(left).capacity) {
+    move_ids(left, slot(left).end + size, false);
+  }
+  Slot& into = slot(left);
+  const int shift = into.end - from.begin;
   for (uint16_t offset = from.begin; offset < from.end; ++offset) {
-    table_.move(from.ids[offset], right, left);
+    blocks_.move(from.ids[offset], right, left);
     into.ids[into.end++] = from.ids[offset];
   }
-  bytes_ -= into.heap_size();
-  into.held.append(from.held, shift);
-  if (from.placed) {
-    if (!into.placed) into.placed = std::make_unique<SpanList<PlacedSpan>>();
-    into.placed->append(*from.placed, shift);
-  }
-  bytes_ += into.heap_size();
-  into.touch(from.last_used);
+  into.written = into.end;
+  draft_.held.add_part(tail.held(), from.begin, from.end, shift);
+  draft_.placed.add_part(tail.placed(), from.begin, from.end, shift);
+  touch(left, from.last_used.load(std::memory_order_relaxed));
+  publish(left);
   free_run(right);
   return true;
 }
 
-void RunStore::drop_run(uint32_t id) {
-  const BlockRun& dropped = run(id);
+void RunStore::drop_run(uint32_t run) {
+  const Slot& dropped = slot(run);
   for (uint16_t offset = dropped.begin; offset < dropped.end; ++offset) {
-    table_.erase(dropped.ids[offset], id);
+    if (offset + kPrefetchAhead < dropped.end) blocks_.prefetch(dropped.ids[offset + kPrefetchAhead]);
+    blocks_.erase(dropped.ids[offset], run);
   }
-  free_run(id);
+  free_run(run);
 }
 
 size_t RunStore::bytes() const {
-  return bytes_ + table_.bytes() + chunks_.size() * heap_bytes(kChunkRuns * sizeof(BlockRun)) +
-         heap_bytes(chunks_.capacity() * sizeof(void*)) + heap_bytes(free_ids_.capacity() * sizeof(uint32_t));
+  return bytes_ + blocks_.bytes() + heads_.bytes() + children_.bytes() + heap_bytes(kChunks * sizeof(void*)) +
+         (id_end_ + kChunkRuns - 1) / kChunkRuns * heap_bytes(sizeof(Chunk)) +
+         heap_bytes(free_ids_.capacity() * sizeof(uint32_t));
 }
 
 uint32_t RunStore::new_run(Hash128 parent, uint32_t capacity) {
@@ -107,82 +163,216 @@ uint32_t RunStore::new_run(Hash128 parent, uint32_t capacity) {
   } else {
     WARMPATH_CHECK(id_end_ < kMaxRuns, "the owner must evict before the run ids are used up");
     id = id_end_++;
-    if ((id & (kChunkRuns - 1)) == 0) chunks_.push_back(std::make_unique<BlockRun[]>(kChunkRuns));
+    if ((id & (kChunkRuns - 1)) == 0) {
+      chunks_[id >> kChunkBits].store(std::make_unique<Chunk>().release(), std::memory_order_release);
+    }
   }
-  BlockRun& made = mutable_run(id);
-  made.first_parent = parent;
-  reserve(made, capacity);
+  Slot& made = slot(id);
+  made.ids = static_cast<Hash128*>(::operator new((capacity + 1) * sizeof(Hash128))) + 1;
+  made.ids[-1] = parent;
+  made.capacity = static_cast<uint16_t>(capacity);
+  bytes_ += ids_bytes(capacity);
   return id;
 }
 
-void RunStore::free_run(uint32_t id) {
-  BlockRun& freed = mutable_run(id);
-  bytes_ -= freed.heap_size();
-  freed = BlockRun{};
-  free_ids_.push_back(id);
+void RunStore::free_run(uint32_t run) {
+  Slot& freed = slot(run);
+  const RunView* last = freed.view.load(std::memory_order_relaxed);
+  if (last != nullptr) {
+    heads_.erase(last->ids()[last->begin()], run);
+    unfile_as_child(run, last->parent());
+    freed.view.store(nullptr, std::memory_order_release);
+    held_spans_ -= last->held().size();
+    placed_spans_ -= last->placed().size();
+    bytes_ -= last->heap_size();
+    epochs_.retire(const_cast<RunView*>(last), last->heap_size());
+  }
+  bytes_ -= ids_bytes(freed.capacity);
+  epochs_.retire(freed.ids - 1, ids_bytes(freed.capacity));
+  freed.ids = nullptr;
+  freed.last_used.store(0, std::memory_order_relaxed);
+  freed.begin = freed.end = freed.written = freed.capacity = 0;
+  free_ids_.push_back(run);
 }
 
-void RunStore::reserve(BlockRun& grown, uint32_t capacity) {
-  bytes_ -= grown.heap_size();
-  auto ids = std::make_unique<Hash128[]>(capacity);
-  std::copy(grown.ids.get(), grown.ids.get() + grown.end, ids.get());
-  grown.ids = std::move(ids);
-  grown.capacity = static_cast<uint16_t>(capacity);
-  bytes_ += grown.heap_size();
+void RunStore::move_ids(uint32_t run, uint32_t capacity, bool to_front) {
+  Slot& moved = slot(run);
+  const uint16_t shift = to_front ? moved.begin : 0;
+  auto* ids = static_cast<Hash128*>(::operator new((capacity + 1) * sizeof(Hash128))) + 1;
+  std::copy(moved.ids + shift - 1, moved.ids + moved.end, ids - 1);
+  bytes_ += ids_bytes(capacity) - ids_bytes(moved.capacity);
+  epochs_.retire(moved.ids - 1, ids_bytes(moved.capacity));
+  moved.ids = ids;
+  moved.begin = static_cast<uint16_t>(moved.begin - shift);
+  moved.end = static_cast<uint16_t>(moved.end - shift);
+  moved.written = moved.end;
+  moved.capacity = static_cast<uint16_t>(capacity);
+  if (shift == 0) return;
+  part_.held.clear();
+  part_.placed.clear();
+  part_.held.add_part(draft_.held.spans(), shift, kMaxRunBlocks, -shift);
+  part_.placed.add_part(draft_.placed.spans(), shift, kMaxRunBlocks, -shift);
+  std::swap(draft_, part_);
 }
 
-void RunStore::split(uint32_t id, uint16_t at) {
-  const uint32_t tail_id = new_run(run(id).ids[at - 1], static_cast<uint32_t>(run(id).end - at));
-  BlockRun& head = mutable_run(id);
-  BlockRun& tail = mutable_run(tail_id);
-  for (uint16_t offset = at; offset < head.end; ++offset) {
-    table_.move(head.ids[offset], id, tail_id);
-    tail.ids[tail.end++] = head.ids[offset];
+void RunStore::publish(uint32_t run) {
+  Slot& shown = slot(run);
+  const RunView* old = shown.view.load(std::memory_order_relaxed);
+  const RunView* fresh = RunView::make(shown.ids, shown.begin, shown.end, draft_.held.spans(), draft_.placed.spans());
+  shown.view.store(fresh, std::memory_order_release);
+  bytes_ += fresh->heap_size();
+  held_spans_ += fresh->held().size();
+  placed_spans_ += fresh->placed().size();
+  const Hash128 first = shown.ids[shown.begin];
+  if (old == nullptr) {
+    heads_.insert(first, run);
+    file_as_child(run, fresh->parent());
+  } else {
+    // Found by its new first block before it is no longer found by the old one.
+    const Hash128 was_first = old->ids()[old->begin()];
+    if (first != was_first) {
+      heads_.insert(first, run);
+      heads_.erase(was_first, run);
+      unfile_as_child(run, old->parent());
+      file_as_child(run, fresh->parent());
+    }
+    bytes_ -= old->heap_size();
+    held_spans_ -= old->held().size();
+    placed_spans_ -= old->placed().size();
+    epochs_.retire(const_cast<RunView*>(old), old->heap_size());
   }
-  tail.last_used = head.last_used;
-  bytes_ -= head.heap_size() + tail.heap_size();
-  head.held.split(at, tail.held);
-  if (head.placed) {
-    tail.placed = std::make_unique<SpanList<PlacedSpan>>();
-    head.placed->split(at, *tail.placed);
-    if (tail.placed->empty()) tail.placed.reset();
-    if (head.placed->empty()) head.placed.reset();
-  }
-  head.end = at;
-  bytes_ += head.heap_size() + tail.heap_size();
 }
 
-void RunStore::compact(uint32_t id) {
-  BlockRun& loose = mutable_run(id);
-  if (loose.size() * 4 > loose.capacity || loose.capacity <= 8) return;
-  const uint16_t begin = loose.begin;
-  const uint32_t size = loose.size();
-  bytes_ -= loose.heap_size();
-  auto ids = std::make_unique<Hash128[]>(size);
-  std::copy(loose.ids.get() + begin, loose.ids.get() + loose.end, ids.get());
-  loose.first_parent = loose.parent();
-  loose.ids = std::move(ids);
-  loose.begin = 0;
-  loose.end = static_cast<uint16_t>(size);
-  loose.capacity = static_cast<uint16_t>(size);
-  if (begin > 0) {
-    loose.held.shift_down(begin);
-    if (loose.placed) loose.placed->shift_down(begin);
+void RunStore::file_as_child(uint32_t run, Hash128 parent) {
+  const uint32_t first = first_child(parent);
+  if (first == UINT32_MAX) {
+    children_.insert(parent, run);
+    return;
   }
-  bytes_ += loose.heap_size();
+  const uint32_t second = slot(first).sibling_after;
+  slot(run).sibling_before = first;
+  slot(run).sibling_after = second;
+  slot(first).sibling_after = run;
+  if (second != UINT32_MAX) slot(second).sibling_before = run;
+}
+
+void RunStore::unfile_as_child(uint32_t run, Hash128 parent) {
+  Slot& leaving = slot(run);
+  const uint32_t before = std::exchange(leaving.sibling_before, UINT32_MAX);
+  const uint32_t after = std::exchange(leaving.sibling_after, UINT32_MAX);
+  if (after != UINT32_MAX) slot(after).sibling_before = before;
+  if (before != UINT32_MAX) {
+    slot(before).sibling_after = after;
+  } else if (after != UINT32_MAX) {
+    children_.replace(parent, run, after);
+  } else {
+    children_.erase(parent, run);
+  }
+}
+
+void RunStore::settle(uint32_t run) {
+  const Slot& settled = slot(run);
+  Cover cover;
+  add_cover<HeldSpan>(draft_.held.spans(), settled.begin, settled.end, cover);
+  if (!cover.all()) add_cover<PlacedSpan>(draft_.placed.spans(), settled.begin, settled.end, cover);
+  if (cover.all()) {
+    publish(run);
+    return;
+  }
+  std::array<Piece, kMaxRunBlocks / 2 + 1> pieces;
+  size_t count = 0;
+  for (uint16_t offset = settled.begin; offset < settled.end;) {
+    const bool covered = cover[offset];
+    const uint16_t begin = offset;
+    while (offset < settled.end && cover[offset] == covered) ++offset;
+    if (covered) {
+      pieces[count++] = {begin, offset};
+      continue;
+    }
+    for (uint16_t gone = begin; gone < std::min<size_t>(offset, begin + kPrefetchAhead); ++gone) {
+      blocks_.prefetch(settled.ids[gone]);
+    }
+    for (uint16_t gone = begin; gone < offset; ++gone) {
+      if (gone + kPrefetchAhead < offset) blocks_.prefetch(settled.ids[gone + kPrefetchAhead]);
+      blocks_.erase(settled.ids[gone], run);
+    }
+  }
+  cut(run, {pieces.data(), count});
+}
+
+void RunStore::cut(uint32_t run, std::span<const Piece> pieces) {
+  if (pieces.empty()) {
+    free_run(run);
+    return;
+  }
+  for (size_t n = pieces.size(); n-- > 1;) {
+    const auto [begin, end] = pieces[n];
+    const uint32_t made = new_run(slot(run).ids[begin - 1], static_cast<uint32_t>(end - begin));
+    Slot& piece = slot(made);
+    const Slot& whole = slot(run);
+    for (uint16_t offset = begin; offset < end; ++offset) {
+      blocks_.move(whole.ids[offset], run, made);
+      piece.ids[piece.end++] = whole.ids[offset];
+    }
+    piece.written = piece.end;
+    piece.last_used.store(whole.last_used.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    part_.held.clear();
+    part_.placed.clear();
+    part_.held.add_part(draft_.held.spans(), begin, end, -begin);
+    part_.placed.add_part(draft_.placed.spans(), begin, end, -begin);
+    std::swap(draft_, part_);
+    publish(made);
+    std::swap(draft_, part_);
+  }
+  Slot& kept = slot(run);
+  const auto [begin, end] = pieces[0];
+  if (pieces.size() > 1 || begin != kept.begin || end != kept.end) {
+    part_.held.clear();
+    part_.placed.clear();
+    part_.held.add_part(draft_.held.spans(), begin, end, 0);
+    part_.placed.add_part(draft_.placed.spans(), begin, end, 0);
+    std::swap(draft_, part_);
+    kept.begin = begin;
+    kept.end = end;
+    // Most of the run is gone: give back its space.
+    const auto size = static_cast<uint32_t>(end - begin);
+    if (size * 4 <= kept.capacity && kept.capacity > 8) move_ids(run, size, true);
+  }
+  publish(run);
+}
+
+void RunStore::split(BlockPlace place) {
+  const uint32_t run = place.run;
+  const auto at = static_cast<uint16_t>(place.offset);
+  const RunView& now = *view(run);
+  if (at == now.begin()) return;
+  draft_.held.assign(now.held());
+  draft_.placed.assign(now.placed());
+  const std::array<Piece, 2> pieces = {{{now.begin(), at}, {at, now.end()}}};
+  cut(run, pieces);
 }
 
 Status RunStore::check_integrity() const {
   size_t blocks = 0;
   size_t heap = 0;
   uint32_t runs = 0;
+  uint32_t lists = 0;
+  uint64_t held = 0;
+  uint64_t placed = 0;
   for (uint32_t id = 0; id < id_end_; ++id) {
     if (!in_use(id)) continue;
-    const BlockRun& checked = run(id);
+    const Slot& checked = slot(id);
+    const RunView* seen = view(id);
     const std::string where = "run " + std::to_string(id) + ": ";
     ++runs;
-    heap += checked.heap_size();
-    if (checked.size() == 0 || checked.end > checked.capacity || checked.capacity > kMaxRunBlocks) {
+    if (seen == nullptr || seen->ids() != checked.ids || seen->begin() != checked.begin || seen->end() != checked.end) {
+      return internal_error(where + "readers see another state than the writer");
+    }
+    heap += ids_bytes(checked.capacity) + seen->heap_size();
+    held += seen->held().size();
+    placed += seen->placed().size();
+    if (checked.begin >= checked.end || checked.end > checked.written || checked.written > checked.capacity ||
+        checked.capacity > kMaxRunBlocks) {
       return internal_error(where + "its bounds are wrong");
     }
     for (uint16_t offset = checked.begin; offset < checked.end; ++offset) {
@@ -190,16 +380,26 @@ Status RunStore::check_integrity() const {
         return internal_error(where + "block " + std::to_string(offset) + " is not found by its identity");
       }
     }
-    blocks += checked.size();
-    if (!checked.held.well_formed(checked.begin, checked.end) ||
-        (checked.placed && !checked.placed->well_formed(checked.begin, checked.end))) {
+    if (find_head(checked.ids[checked.begin]).run != id) return internal_error(where + "lookups do not find it");
+    const bool first = checked.sibling_before == UINT32_MAX;
+    if (first ? first_child(seen->parent()) != id
+              : slot(checked.sibling_before).sibling_after != id ||
+                    view(checked.sibling_before)->parent() != seen->parent()) {
+      return internal_error(where + "is not found by its parent");
+    }
+    lists += first;
+    blocks += checked.end - static_cast<size_t>(checked.begin);
+    if (!well_formed<HeldSpan>(seen->held(), checked.begin, checked.end) ||
+        !well_formed<PlacedSpan>(seen->placed(), checked.begin, checked.end)) {
       return internal_error(where + "its spans are not sorted, maximal and inside the run");
     }
-    if (checked.placed && checked.placed->empty()) return internal_error(where + "keeps an empty placement list");
   }
-  if (blocks != table_.size()) return internal_error("the table holds another number of blocks than the runs");
-  if (runs != run_count()) return internal_error("a free run id is in use, or lost");
+  if (blocks != blocks_.size()) return internal_error("the table holds another number of blocks than the runs");
+  if (runs != run_count() || runs != heads_.size() || lists != children_.size()) {
+    return internal_error("a free run id is in use, or lost");
+  }
   if (heap != bytes_) return internal_error("the runs' bytes are not what was counted");
+  if (held != held_spans_ || placed != placed_spans_) return internal_error("the spans are not what was counted");
   return {};
 }
 

@@ -1,67 +1,134 @@
-// RunStore: all runs of the index, found by block identity, with every byte counted. It knows chains and spans, but not
-// replicas.
+// RunStore: all runs of the index, with every byte counted. It knows chains and spans, but not replicas.
 //
-// Thread safety: const methods concurrently with each other, nothing beside a writer.
-// Invariants: every block of every run is in the table exactly once; no run is empty; bytes() is the sum over the
-// parts.
+// Two ways in: by the first block of a run, which is how a lookup follows a chain (any thread), and by any block's
+// identity, which is how an event names what it is about (the writer). A lookup never sees a run half changed: every
+// change builds a new RunView and publishes it with one store; the old one goes to the ReadEpochs.
+//
+// Thread safety: find_head(), prefetch_head(), view() and touch() from any thread inside a read section (enter());
+// everything else by the one writer.
+// Invariants: every block of every run is in the block table exactly once; no published run is empty; every run is
+// found by its first block, and by its parent among the runs that continue it; bytes() is the sum over the parts.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "radix_index/block_run.h"
 #include "radix_index/block_table.h"
+#include "radix_index/read_epochs.h"
+#include "radix_index/run_table.h"
 
 namespace warmpath {
 
+// What an edit changes; the identities are not edited.
+struct RunDraft {
+  SpanList<HeldSpan> held;
+  SpanList<PlacedSpan> placed;
+};
+
 class RunStore {
  public:
-  // The place of a block, or a default BlockPlace.
+  struct Found {
+    uint32_t run = UINT32_MAX;
+    const RunView* view = nullptr;
+  };
+  struct Stretch {
+    uint32_t run = 0;
+    uint16_t begin = 0;
+    uint16_t end = 0;
+  };
+
+  RunStore();
+  ~RunStore();
+  RunStore(const RunStore&) = delete;
+  RunStore& operator=(const RunStore&) = delete;
+
+  // --- readers ---
+  ReadEpochs::Reader enter() const { return epochs_.enter(); }
+  // The run that begins with this block; a null view when there is none.
+  Found find_head(Hash128 identity) const {
+    Found found;
+    heads_.find(identity, [&](uint32_t run) {
+      const RunView* seen = view(run);
+      if (seen == nullptr || seen->ids()[seen->begin()] != identity) return false;
+      found = {run, seen};
+      return true;
+    });
+    return found;
+  }
+  void prefetch_head(Hash128 identity) const { heads_.prefetch(identity); }
+  const RunView* view(uint32_t run) const { return slot(run).view.load(std::memory_order_acquire); }
+  void touch(uint32_t run, uint32_t mark) const {
+    std::atomic<uint32_t>& last = slot(run).last_used;
+    if (last.load(std::memory_order_relaxed) < mark) last.store(mark, std::memory_order_relaxed);
+  }
+
+  // --- the writer: looking ---
+  // Where a block is, or a default BlockPlace.
   BlockPlace find(Hash128 identity) const {
     BlockPlace place;
-    table_.find(identity, [&](uint32_t id) {
-      const uint32_t offset = run(id).offset_of(identity);
+    blocks_.find(identity, [&](uint32_t run) {
+      const uint32_t offset = offset_of(slot(run), identity);
       if (offset == kMaxRunBlocks) return false;
-      place = {id, offset};
+      place = {run, offset};
       return true;
     });
     return place;
   }
-  const BlockRun& run(uint32_t id) const { return chunks_[id >> kChunkBits][id & (kChunkRuns - 1)]; }
-  bool in_use(uint32_t id) const { return run(id).capacity != 0; }
+  void prefetch(Hash128 identity) const { blocks_.prefetch(identity); }
+  // Where `identity` is, whose parent is at `after` (default: the parent is not stored). Cheaper than find().
+  BlockPlace find_next(BlockPlace after, Hash128 identity) const;
+  bool in_use(uint32_t run) const { return slot(run).ids != nullptr; }
+  uint16_t begin(uint32_t run) const { return slot(run).begin; }
+  uint16_t end(uint32_t run) const { return slot(run).end; }
+  const Hash128* ids(uint32_t run) const { return slot(run).ids; }
+  uint32_t last_used(uint32_t run) const { return slot(run).last_used.load(std::memory_order_relaxed); }
+  // A run that continues this one, or UINT32_MAX.
+  uint32_t child_of(uint32_t run) const;
 
-  // Adds a block that is not there yet, after `parent`: into the same run if `after` (the parent's place, default when
-  // it is unknown) is that run's last block and there is room, else into a new run with room for `expected` blocks.
-  BlockPlace add_block(Hash128 parent, BlockPlace after, Hash128 identity, uint32_t expected, uint32_t mark);
-
-  // Changes spans only. The run must not lose its last cover of a block: drop_blocks() or settle() follows if it does.
+  // --- the writer: changing ---
+  // Adds those of `blocks` that fit, after `parent`: to the run of `after` (the parent's place; default when it is not
+  // stored) if that ends there and has room, else to a new run. Stops before a block that is stored already; the
+  // stretch is empty if that is the first one. Nobody sees the new blocks before the edit() that must follow.
+  Stretch append(Hash128 parent, BlockPlace after, std::span<const Hash128> blocks, uint32_t mark);
+  // Changes who holds what. Blocks that nobody covers afterwards are dropped: the run may shrink, fall into several,
+  // or vanish.
   template <typename Change>
-  void edit(uint32_t id, Change change) {
-    BlockRun& edited = mutable_run(id);
-    bytes_ -= edited.heap_size();
-    change(edited);
-    bytes_ += edited.heap_size();
+  void edit(uint32_t run, Change change) {
+    if (const RunView* now = view(run)) {
+      draft_.held.assign(now->held());
+      draft_.placed.assign(now->placed());
+    } else {
+      draft_.held.clear();
+      draft_.placed.clear();
+    }
+    change(draft_);
+    settle(run);
   }
-
-  // REQUIRES that nobody covers blocks [begin, end). May split the run, end it, or move what is left of it to its
-  // front.
-  void drop_blocks(uint32_t id, uint16_t begin, uint16_t end);
-  // Drops every block that nobody covers.
-  void settle(uint32_t id);
+  // Extends the life of a placement without another view; false if it does not cover exactly [begin, end).
+  bool renew_placed(uint32_t run, uint16_t key, uint16_t begin, uint16_t end, MonotonicNs expires);
   // If `right` continues `left` and both fit in one run, they become one. True if they did.
   bool join(uint32_t left, uint32_t right);
+  // A run begins with this block from now on.
+  void split(BlockPlace place);
   // Forgets the run, its blocks and its spans.
-  void drop_run(uint32_t id);
+  void drop_run(uint32_t run);
 
-  // Run ids are in [0, id_end()); those not in_use() are skipped by callers.
+  // Runs are numbered [0, id_end()); those not in_use() are skipped by callers.
   uint32_t id_end() const { return id_end_; }
   uint32_t run_count() const { return id_end_ - static_cast<uint32_t>(free_ids_.size()); }
-  size_t block_count() const { return table_.size(); }
-  size_t bytes() const;
+  size_t block_count() const { return blocks_.size(); }
+  uint64_t held_spans() const { return held_spans_; }
+  uint64_t placed_spans() const { return placed_spans_; }
+  size_t bytes() const;  // without what only waits for readers to leave: epochs().retired_bytes()
+  ReadEpochs& epochs() { return epochs_; }
+  const ReadEpochs& epochs() const { return epochs_; }
 
   // What touch() takes: the time in tenths of a second, and within the same tenth, runs nearer to the root last longer.
   static uint32_t used_mark(MonotonicNs now, uint32_t depth_in_runs) {
@@ -72,23 +139,70 @@ class RunStore {
   Status check_integrity() const;
 
  private:
-  static constexpr uint32_t kChunkBits = 10;
+  static constexpr uint32_t kChunkBits = 12;
   static constexpr uint32_t kChunkRuns = uint32_t{1} << kChunkBits;
+  static constexpr size_t kPrefetchAhead = 32;
 
-  BlockRun& mutable_run(uint32_t id) { return chunks_[id >> kChunkBits][id & (kChunkRuns - 1)]; }
+  struct Slot {
+    std::atomic<const RunView*> view{nullptr};
+    Hash128* ids = nullptr;  // capacity + 1 of them; ids[-1] is the parent
+    mutable std::atomic<uint32_t> last_used{0};
+    uint16_t begin = 0;  // these two run ahead of the view while blocks are added
+    uint16_t end = 0;
+    uint16_t written = 0;  // readers may look at ids[0, written): those are never written again
+    uint16_t capacity = 0;
+    uint32_t sibling_before = UINT32_MAX;  // runs with the same parent are a list; children_ knows its first
+    uint32_t sibling_after = UINT32_MAX;
+  };
+  using Chunk = std::array<Slot, kChunkRuns>;
+  struct Piece {
+    uint16_t begin;
+    uint16_t end;
+  };
+
+  const Slot& slot(uint32_t run) const {
+    return (*chunks_[run >> kChunkBits].load(std::memory_order_acquire))[run & (kChunkRuns - 1)];
+  }
+  Slot& slot(uint32_t run) {
+    return (*chunks_[run >> kChunkBits].load(std::memory_order_relaxed))[run & (kChunkRuns - 1)];
+  }
+  // kMaxRunBlocks when it is not there. Chains grow and are evicted at their end, so that is looked at first.
+  static uint32_t offset_of(const Slot& run, Hash128 identity) {
+    if (run.ids[run.end - 1] == identity) return static_cast<uint32_t>(run.end - 1);
+    for (uint32_t offset = run.begin; offset < run.end; ++offset) {
+      if (run.ids[offset] == identity) return offset;
+    }
+    return kMaxRunBlocks;
+  }
+  static size_t ids_bytes(uint32_t capacity) { return heap_bytes((capacity + 1) * sizeof(Hash128)); }
+
   uint32_t new_run(Hash128 parent, uint32_t capacity);
-  void free_run(uint32_t id);
-  void reserve(BlockRun& run, uint32_t capacity);
-  // Moves the blocks at and past `at` into a new run.
-  void split(uint32_t id, uint16_t at);
-  // Gives back the space of blocks that left, once most of the run is gone.
-  void compact(uint32_t id);
+  uint32_t first_child(Hash128 parent) const;
+  // Among the children of its parent; and out of there again.
+  void file_as_child(uint32_t run, Hash128 parent);
+  void unfile_as_child(uint32_t run, Hash128 parent);
+  // Takes a run out of every table; its memory goes when no reader is left.
+  void free_run(uint32_t run);
+  // Another array for the identities, which then begin at offset 0 if `to_front` (draft_'s spans with them).
+  void move_ids(uint32_t run, uint32_t capacity, bool to_front);
+  // Makes draft_ what readers see.
+  void publish(uint32_t run);
+  void settle(uint32_t run);
+  // draft_ is the run's. The pieces become runs; what is in none of them has left the block table already.
+  void cut(uint32_t run, std::span<const Piece> pieces);
 
-  BlockTable table_;
-  std::vector<std::unique_ptr<BlockRun[]>> chunks_;
+  mutable ReadEpochs epochs_;
+  std::unique_ptr<std::atomic<Chunk*>[]> chunks_;
+  RunTable heads_{epochs_};
+  RunTable children_{epochs_};
+  BlockTable blocks_;
   std::vector<uint32_t> free_ids_;
   uint32_t id_end_ = 0;
-  size_t bytes_ = 0;  // heap of the runs
+  size_t bytes_ = 0;  // views and identities
+  uint64_t held_spans_ = 0;
+  uint64_t placed_spans_ = 0;
+  RunDraft draft_;
+  RunDraft part_;  // of draft_, while it is cut
 };
 
 }  // namespace warmpath

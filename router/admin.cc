@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <memory>
+#include <utility>
 
 #include "router/browser_origin.h"
 #include "router/gateway.h"
@@ -40,12 +43,14 @@ void Admin::handle(std::shared_ptr<HttpExchange> exchange) {
         std::move(headers));
     return;
   }
-  const bool known = request.path == "/metrics" || request.path == "/receipts" || request.path == "/healthz";
+  const bool known = request.path == "/metrics" || request.path == "/receipts" || request.path == "/index/snapshot" ||
+                     request.path == "/healthz";
   if (!known) {
-    respond_error(
-        *exchange,
-        {.status = 404, .message = "The admin listener serves /metrics, /receipts and /healthz", .code = "not_found"},
-        std::move(headers));
+    respond_error(*exchange,
+                  {.status = 404,
+                   .message = "The admin listener serves /metrics, /receipts, /index/snapshot and /healthz",
+                   .code = "not_found"},
+                  std::move(headers));
     return;
   }
   if (request.method != "GET" && request.method != "HEAD") {
@@ -55,6 +60,8 @@ void Admin::handle(std::shared_ptr<HttpExchange> exchange) {
   }
   if (request.path == "/receipts") {
     show_receipts(*exchange, std::move(headers));
+  } else if (request.path == "/index/snapshot") {
+    send_snapshot(std::move(exchange), std::move(headers));
   } else if (request.path == "/metrics") {
     headers.emplace_back("content-type", "text/plain; version=0.0.4; charset=utf-8");
     const std::optional<HttpCounters> http =
@@ -64,6 +71,63 @@ void Admin::handle(std::shared_ptr<HttpExchange> exchange) {
     headers.emplace_back("content-type", "text/plain; charset=utf-8");
     exchange->respond(200, headers, "ok\n");
   }
+}
+
+// The index as bytes, piece by piece, as fast as the client takes them.
+class Admin::SnapshotStream : public std::enable_shared_from_this<SnapshotStream> {
+ public:
+  SnapshotStream(Services& services, std::shared_ptr<HttpExchange> exchange)
+      : services_(services), exchange_(std::move(exchange)) {
+    progress_.replicas = services_.fleet.snapshot_replicas();
+    progress_.saved_at_ns =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count();
+  }
+
+  void go_on() {
+    constexpr size_t kMostUnsent = size_t{4} << 20;
+    if (gone_) return;
+    if (exchange_->unsent_bytes() > kMostUnsent) {
+      exchange_->post_after(0.02, [self = shared_from_this()] { self->go_on(); });
+      return;
+    }
+    std::string piece;
+    const bool more = services_.fleet.index().read(
+        [&](const RadixIndex& index) { return index.save_piece(progress_, services_.clock.now_ns(), piece); });
+    exchange_->write(std::move(piece));
+    if (more) {
+      exchange_->post([self = shared_from_this()] { self->go_on(); });
+    } else {
+      exchange_->end();
+    }
+  }
+  void stop() { gone_ = true; }
+
+ private:
+  Services& services_;
+  const std::shared_ptr<HttpExchange> exchange_;
+  SnapshotProgress progress_;
+  bool gone_ = false;
+};
+
+void Admin::send_snapshot(std::shared_ptr<HttpExchange> exchange, HttpHeaders headers) {
+  const std::optional<Identity> identity = services_.settings()->auth->identify(exchange->request());
+  if (!identity || !identity->admin) {
+    if (!identity) headers.emplace_back("www-authenticate", "Bearer realm=\"warmpath\"");
+    respond_error(*exchange,
+                  {.status = identity ? 403 : 401,
+                   .message = "The index's snapshot needs an admin key",
+                   .code = identity ? "forbidden" : "invalid_api_key"},
+                  std::move(headers));
+    return;
+  }
+  headers.emplace_back("content-type", "application/octet-stream");
+  const auto stream = std::make_shared<SnapshotStream>(services_, exchange);
+  exchange->on_client_gone([weak = std::weak_ptr(stream)] {
+    if (const auto open = weak.lock()) open->stop();
+  });
+  exchange->begin_stream(200, headers);
+  stream->go_on();
 }
 
 void Admin::show_receipts(HttpExchange& exchange, HttpHeaders headers) {

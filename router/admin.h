@@ -2,6 +2,7 @@
 //
 //   GET /metrics                                   Prometheus text; no key needed: the listener is the guard
 //   GET /receipts?tenant=T&request_id=R&limit=N    newest first; a tenant's key shows its own, an admin key everybody's
+//   GET /index/snapshot                            the index as bytes (docs/index_snapshot.md); an admin key
 //   GET /healthz
 //
 // Thread safety: as HttpHandler.
@@ -20,6 +21,9 @@ class Admin final : public HttpHandler {
   void handle(std::shared_ptr<HttpExchange> exchange) override;
 
  private:
+  class SnapshotStream;
+
+  void send_snapshot(std::shared_ptr<HttpExchange> exchange, HttpHeaders headers);
   void show_receipts(HttpExchange& exchange, HttpHeaders headers);
 
   Services& services_;

@@ -107,8 +107,17 @@ StructSchema<IndexConfig> index_schema() {
   schema
       .field("max_bytes", &IndexConfig::max_bytes,
              {.doc = "Memory; past it the least recently matched prefixes are forgotten.",
-              .min = 1 << 20,
+              .min = 8 << 20,
               .unit = "bytes"})
+      .field(
+          "snapshot_file", &IndexConfig::snapshot_file,
+          {.doc = "Where the index is kept while the gateway is down: read at the start, written now and then and on "
+                  "shutdown. A replica that restarted meanwhile starts empty. It tells who holds which prompts (by "
+                  "hash), so it is readable by its owner only.",
+           .default_note = "not kept"})
+      .field(
+          "snapshot_every_s", &IndexConfig::snapshot_every_s,
+          {.doc = "Between two writings of the snapshot; 0 writes it on shutdown only.", .min = 0, .unit = "seconds"})
       .field("placement_s", &IndexConfig::placement_s,
              {.doc = "How long a prompt just routed to a replica counts as held there, unless its events confirm it.",
               .min = 0,

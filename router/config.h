@@ -44,7 +44,9 @@ struct LogConfig {
 
 struct IndexConfig {
   size_t max_bytes = size_t{2} << 30;
-  double placement_s = 30;  // how long a routed prompt is expected to appear on its replica
+  double placement_s = 30;        // how long a routed prompt is expected to appear on its replica
+  std::string snapshot_file;      // empty: none
+  double snapshot_every_s = 300;  // 0: only on shutdown
 };
 
 struct EndpointConfig {

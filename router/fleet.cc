@@ -29,11 +29,13 @@ Fleet::Fleet(UpstreamFactory factory, const IndexConfig& index, const Clock& clo
       placement_s_(index.placement_s),
       index_(std::make_shared<SharedIndex>(index.max_bytes)),
       queue_(std::make_shared<TaskQueue>("wp-fleet", 1)),
+      snapshot_file_(index.snapshot_file, index.snapshot_every_s, index_, clock),
       view_(std::make_shared<const View>()) {
   queue_->post_after(kMaintainEveryS, [this] { maintain_index(); });
 }
 
 Fleet::~Fleet() {
+  snapshot_file_.stop();  // before the replicas leave the index
   for (const auto& [key, monitor] : monitors_) monitor->stop();
   // Whatever was posted before, the stops above included, runs before this.
   std::promise<void> drained;
@@ -103,6 +105,12 @@ Status Fleet::apply(const GatewayConfig& config) {
     view_ = std::move(fresh);
     monitors_.swap(monitors);
   }
+  if (!snapshot_loaded_) {
+    // Before anybody asks the replicas who they are: their answer decides whether what is restored still holds.
+    snapshot_loaded_ = true;
+    snapshot_file_.load(snapshot_replicas());
+    snapshot_file_.start([this] { return snapshot_replicas(); });
+  }
   // `monitors` now holds the previous ones.
   for (const auto& [key, monitor] : monitors_) {
     if (!monitors.contains(key)) monitor->start();
@@ -153,6 +161,15 @@ void Fleet::report_unreachable(const std::shared_ptr<Replica>& replica, const st
     }
   }
   if (monitor) monitor->check_now();
+}
+
+std::vector<SnapshotReplica> Fleet::snapshot_replicas() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<SnapshotReplica> replicas;
+  for (const auto& [key, monitor] : monitors_) {
+    replicas.push_back({fmt::format("{} {}", key[0], key[1]), monitor->replica()->index_id()});
+  }
+  return replicas;
 }
 
 void Fleet::maintain_index() {

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "router/config.h"
+#include "router/index_snapshot_file.h"
 #include "router/replica_monitor.h"
 #include "router/served_model.h"
 
@@ -42,6 +43,9 @@ class Fleet {
   void report_unreachable(const std::shared_ptr<Replica>& replica, const std::string& why);
 
   SharedIndex& index() const { return *index_; }
+  const IndexSnapshotFile& snapshot_file() const { return snapshot_file_; }
+  // The replicas as a snapshot of the index names them: by model and address, whatever their order.
+  std::vector<SnapshotReplica> snapshot_replicas() const;
 
  private:
   struct View {
@@ -58,6 +62,8 @@ class Fleet {
   const double placement_s_;
   const std::shared_ptr<SharedIndex> index_;
   const std::shared_ptr<TaskQueue> queue_;
+  IndexSnapshotFile snapshot_file_;
+  bool snapshot_loaded_ = false;
 
   mutable std::mutex mutex_;
   std::shared_ptr<const View> view_;

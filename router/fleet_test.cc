@@ -1,5 +1,8 @@
 // The fleet: who may be asked, what is believed of whom, and what a restart changes.
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "base/block_chain.h"
 #include "router/gateway_fixture.h"
@@ -35,6 +38,13 @@ TEST_F(FleetTest, EventsReachTheIndexAndSteer) {
   const SeenAnswer answer = ask("POST", kChatPath, chat(std::string(300, 'k')));
   EXPECT_EQ(answer.header("x-warmpath-replica"), "b");
   EXPECT_GE(std::stoi(answer.header("x-warmpath-predicted-cached-tokens")), 300);
+  EXPECT_THAT(ask_admin("/receipts?limit=1").body, ::testing::HasSubstr("\"base_cached_tokens\":0,"));
+  // Once the other one holds four blocks of it too, those are the base.
+  const std::vector<Hash128> chain = chain_of(root, call->request().prompt);
+  a_->send_events({BlocksStored{Tier::kDevice, root, {chain.begin(), chain.begin() + 4}}});
+  ASSERT_TRUE(eventually([&] { return resident("a") == 4; }));
+  ask("POST", kChatPath, chat(std::string(300, 'k')));
+  EXPECT_THAT(ask_admin("/receipts?limit=1").body, ::testing::HasSubstr("\"base_cached_tokens\":64,"));
   EXPECT_EQ(core_->fleet().index().read([](const RadixIndex& index) { return index.check_integrity(); }), Status());
 }
 
@@ -52,6 +62,59 @@ TEST_F(FleetTest, ARestartForgetsThatReplicasBlocksOnly) {
   ASSERT_TRUE(eventually([&] { return usable() == 2; }));
   EXPECT_EQ(resident("a"), 0u);
   EXPECT_EQ(resident("b"), 4u);
+}
+
+TEST_F(FleetTest, AGatewayThatStartsAgainIsWarmBeforeAnyStreamHasSpoken) {
+  const std::string file = ::testing::TempDir() + "warmpath_index_" + std::to_string(::getpid());
+  config_.index.snapshot_file = file;
+  start();
+  const Hash128 root = chain_root({1, 2}, "", "");
+  const std::vector<TokenId> tokens(64, 7);
+  for (const auto& upstream : {a_, b_})
+    upstream->send_events({BlocksStored{Tier::kDevice, root, chain_of(root, tokens)}});
+  ASSERT_TRUE(eventually([&] { return resident("a") == 4 && resident("b") == 4; }));
+  const std::string bytes = [&] {
+    const SeenAnswer answer = ask_admin("/index/snapshot");
+    EXPECT_EQ(answer.status, 200);
+    return answer.body;
+  }();
+  EXPECT_TRUE(IndexSnapshot::parse(bytes).ok());
+  core_ = nullptr;  // writes the file
+
+  // While it was down, b became another process.
+  b_->change_description([](ReplicaDescription& description) { ++description.boot_epoch; });
+  a_->hold_events(true);
+  b_->hold_events(true);
+  start_without_streams();
+  EXPECT_EQ(resident("a"), 4u) << "no stream has told it";
+  EXPECT_EQ(replica("a")->trust(), Trust::kDegraded);
+  EXPECT_EQ(resident("b"), 0u);
+  core_ = nullptr;
+
+  // A damaged file is refused, and the gateway starts all the same.
+  std::string damaged = bytes;
+  damaged[damaged.size() / 2] ^= 1;
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << damaged;
+  start_without_streams();
+  EXPECT_EQ(resident("a"), 0u);
+  EXPECT_EQ(core_->fleet().snapshot_file().failures(), 1u);
+  core_ = nullptr;
+  ::unlink(file.c_str());
+}
+
+TEST_F(FleetTest, AGapIsNoticedAndHealedByANewStream) {
+  start();
+  const Hash128 root = chain_root({1, 2}, "", "");
+  const std::vector<TokenId> tokens(64, 7);
+  a_->send_events({BlocksStored{Tier::kDevice, root, chain_of(root, tokens)}});
+  ASSERT_TRUE(eventually([&] { return resident("a") == 4; }));
+  a_->lose_events();
+  a_->send_events({BlocksStored{Tier::kDevice, root, chain_of(root, tokens)}});
+  // The new stream's snapshot says that it holds nothing.
+  ASSERT_TRUE(eventually([&] { return resident("a") == 0 && replica("a")->trust() == Trust::kExact; }));
+  EXPECT_THAT(ask_admin("/metrics").body,
+              ::testing::HasSubstr("warmpath_replica_event_gaps{model=\"m\",replica=\"a\"} 1"));
+  EXPECT_EQ(replica("b")->trust(), Trust::kExact);
 }
 
 TEST_F(FleetTest, ALostStreamDegradesUntilTheNextSnapshot) {

@@ -60,6 +60,7 @@ struct ModelSeries {
   Counter* delivered;
   Counter* tail;
   Counter* best;
+  Counter* base;
   Counter* completion_tokens;
 };
 
@@ -95,6 +96,8 @@ struct Metrics::Parts {
       counter("warmpath_predicted_cached_tokens_total", "Prompt tokens the index expected the chosen replica to hold.");
   Family<Counter>& best =
       counter("warmpath_best_cached_tokens_total", "Prompt tokens held by the replica that held most, chosen or not.");
+  Family<Counter>& base =
+      counter("warmpath_base_cached_tokens_total", "Prompt tokens that every usable replica held when it was routed.");
   Family<Counter>& lost = counter("warmpath_lost_cached_tokens_total", "Best less delivered, by reason.");
   Family<Counter>& completion_tokens = counter("warmpath_completion_tokens_total", "Tokens generated.");
   Family<Counter>& routed = counter("warmpath_routed_total", "Prompts sent to a replica, by outcome.");
@@ -116,6 +119,13 @@ struct Metrics::Parts {
       gauge("warmpath_replica_resident_blocks", "Block copies the index believes it holds, by tier.");
   Family<Gauge>& replica_gaps = gauge("warmpath_replica_event_gaps", "Gaps seen in its event stream.");
   Gauge& index_bytes = gauge("warmpath_index_bytes", "Memory of the index.").Add({});
+  Gauge& index_max_bytes = gauge("warmpath_index_max_bytes", "The most it may take (index.max_bytes).").Add({});
+  Gauge& index_saved_at = gauge("warmpath_index_snapshot_time_seconds",
+                                "When the index was last written to its file, since 1970; 0: never.")
+                              .Add({});
+  Gauge& index_save_failures =
+      gauge("warmpath_index_snapshot_failures", "Snapshots of the index that could not be written or read.").Add({});
+  Gauge& index_placed = gauge("warmpath_index_placed_spans", "Stretches of blocks that are only expected.").Add({});
   Gauge& index_blocks = gauge("warmpath_index_blocks", "Distinct blocks in the index.").Add({});
   Gauge& index_evicted = gauge("warmpath_index_evicted_blocks", "Blocks the index forgot for want of memory.").Add({});
 
@@ -151,6 +161,7 @@ ModelSeries& Metrics::Parts::of_model(const std::string& name) {
             .delivered = &delivered.Add(model),
             .tail = &tail.Add(model),
             .best = &best.Add(model),
+            .base = &base.Add(model),
             .completion_tokens = &completion_tokens.Add(model)};
   });
 }
@@ -186,6 +197,7 @@ void Metrics::prompt_done(const Receipt& receipt) {
   model.delivered->Increment(count(receipt.delivered_tokens));
   model.tail->Increment(count(receipt.tail_tokens));
   model.best->Increment(count(receipt.best_tokens));
+  model.base->Increment(count(receipt.base_tokens));
   model.completion_tokens->Increment(count(receipt.completion_tokens));
   if (receipt.best_tokens > receipt.delivered_tokens) {
     parts_->lost.Add({{"model", receipt.model}, {"reason", std::string(loss_reason_name(receipt.loss))}})
@@ -219,7 +231,8 @@ void Metrics::Parts::read(const Fleet& fleet) {
       replica_used.Add(labels).Set(count(stats.used_blocks));
       replica_cached.Add(labels).Set(count(stats.cached_blocks));
       const ReplicaId id = replica->index_id();
-      const IndexReplicaView view = fleet.index().read([&](const RadixIndex& index) { return index.replica_view(id); });
+      const IndexReplicaView view = fleet.index().read(
+          [&](const RadixIndex& index) { return index.has_replica(id) ? index.replica_view(id) : IndexReplicaView{}; });
       replica_gaps.Add(labels).Set(static_cast<double>(view.gaps));
       for (int tier = 0; tier < kTiers; ++tier) {
         prometheus::Labels of_tier = labels;
@@ -230,6 +243,10 @@ void Metrics::Parts::read(const Fleet& fleet) {
   }
   const IndexStats stats = fleet.index().read([](const RadixIndex& index) { return index.stats(); });
   index_bytes.Set(static_cast<double>(stats.bytes));
+  index_max_bytes.Set(static_cast<double>(stats.max_bytes));
+  index_placed.Set(static_cast<double>(stats.placed_spans));
+  index_saved_at.Set(static_cast<double>(fleet.snapshot_file().saved_at_s()));
+  index_save_failures.Set(static_cast<double>(fleet.snapshot_file().failures()));
   index_blocks.Set(static_cast<double>(stats.distinct_blocks));
   index_evicted.Set(static_cast<double>(stats.evicted_blocks));
 }

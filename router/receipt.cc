@@ -96,6 +96,7 @@ void describe_route(const Route& route, Receipt& receipt) {
   receipt.replica = route.replica ? route.replica->name() : "";
   receipt.predicted_tokens = route.predicted_tokens;
   receipt.best_tokens = route.best_tokens;
+  receipt.base_tokens = route.base_tokens;
   receipt.decide_s = route.decide_s;
   receipt.candidates.clear();
   receipt.candidates.reserve(route.candidates.size());
@@ -143,6 +144,7 @@ std::string receipt_json(const Receipt& receipt) {
   object.number("delivered_cached_tokens", receipt.delivered_tokens);
   object.number("delivered_tail_tokens", receipt.tail_tokens);
   object.number("best_cached_tokens", receipt.best_tokens);
+  object.number("base_cached_tokens", receipt.base_tokens);
   object.text("lost", loss_reason_name(receipt.loss));
   object.number("completion_tokens", receipt.completion_tokens);
   object.seconds("decide_s", receipt.decide_s);

@@ -52,6 +52,7 @@ struct Receipt {
   int64_t delivered_tokens = 0;
   int64_t tail_tokens = 0;  // beyond those: copied from a block that only begins alike
   int64_t best_tokens = 0;
+  int64_t base_tokens = 0;  // every usable replica held these
   LossReason loss = LossReason::kNone;
   int64_t completion_tokens = 0;
   std::string_view outcome;  // "ok", a status code's name, or "drain_over"; of static text

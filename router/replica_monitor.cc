@@ -123,6 +123,18 @@ void ReplicaMonitor::on_described(uint64_t attempt, Result<ReplicaDescription> d
     log_info("replica_restarted", {{"replica", replica_->name()}, {"model", model_->name()}});
     forget_cache();
   }
+  // What a snapshot brought back is of this life, or void.
+  Trust trust{};
+  const bool same_life = index_->write([&](RadixIndex& index) {
+    const bool same = index.confirm_epoch(replica_->index_id(), described->boot_epoch);
+    trust = index.replica_view(replica_->index_id()).trust;
+    return same;
+  });
+  replica_->set_trust(trust);
+  if (!same_life) {
+    log_info("replica_restarted",
+             {{"replica", replica_->name()}, {"model", model_->name()}, {"since", "the snapshot"}});
+  }
   const auto identity = model_->identity();
   if (identity && identity->description.fingerprint == described->fingerprint &&
       identity->description.tokenizer_hash == described->tokenizer_hash) {

@@ -1,6 +1,7 @@
 #include "router/served_model.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 namespace warmpath {
@@ -62,6 +63,7 @@ Route ServedModel::route(const RouteQuery& query) {
   index_->query(query.chain, begun, matches);
   route.policy = policy->name();
   route.candidates.resize(route.replicas.size());
+  std::optional<int64_t> everywhere;
   for (size_t n = 0; n < route.replicas.size(); ++n) {
     Candidate& candidate = route.candidates[n];
     route.replicas[n]->fill(candidate);
@@ -69,15 +71,21 @@ Route ServedModel::route(const RouteQuery& query) {
     candidate.rates = rates_.rates_of(candidate.replica, begun);
     set_cached_tokens(candidate, matches.find(candidate.replica), query.view.prompt_tokens);
     route.best_tokens = std::max(route.best_tokens, candidate.cached_tokens());
+    if (candidate.healthy && !candidate.draining) {
+      everywhere = std::min(everywhere.value_or(candidate.cached_tokens()), candidate.cached_tokens());
+    }
   }
+  route.base_tokens = everywhere.value_or(0);
   route.decision = policy->decide(query.view, route.candidates, thread_rng(), begun);
   if (route.decision.verdict == Verdict::kRoute) {
     const Candidate& chosen = route.candidates[route.decision.candidate];
     route.replica = route.replicas[route.decision.candidate];
     route.predicted_tokens = chosen.cached_tokens();
     // Placed at once, so that siblings of a burst are steered by it too.
-    if (placement_s_ > 0 && !query.chain.empty()) {
-      index_->write([&](RadixIndex& index) { index.place(chosen.replica, query.chain, begun, placement_s_); });
+    if (placement_s_ > 0) {
+      const IndexMatch* match = matches.find(chosen.replica);
+      const uint32_t held = match == nullptr || match->placed_blocks > 0 ? 0 : match->held_blocks();
+      index_->place(chosen.replica, query.chain, begun, placement_s_, held);
     }
   }
   route.decide_s = static_cast<double>(clock_.now_ns() - begun) * 1e-9;

@@ -38,6 +38,7 @@ struct Route {
   std::string_view policy;
   int64_t predicted_tokens = 0;  // cached prompt tokens at the chosen replica
   int64_t best_tokens = 0;       // at the replica that has most of the prompt
+  int64_t base_tokens = 0;       // at every replica that could take it: no reason to prefer one
   double decide_s = 0;           // locate and decide
 };
 

@@ -212,6 +212,16 @@ std::shared_ptr<UpstreamCall> TestUpstream::generate(const GenerateRequest& requ
   return call;
 }
 
+void TestUpstream::lose_events() {
+  const std::lock_guard lock(mutex_);
+  ++sequence_;
+}
+
+void TestUpstream::hold_events(bool held) {
+  const std::lock_guard lock(mutex_);
+  events_held_ = held;
+}
+
 std::shared_ptr<UpstreamCall> TestUpstream::subscribe(std::shared_ptr<KvEventListener> listener) {
   auto subscription = std::make_shared<Subscription>(std::move(listener), queue_);
   const std::lock_guard lock(mutex_);
@@ -219,9 +229,10 @@ std::shared_ptr<UpstreamCall> TestUpstream::subscribe(std::shared_ptr<KvEventLis
     subscription->close(unavailable("connection refused"));
     return subscription;
   }
+  subscription_ = subscription;
+  if (events_held_) return subscription;
   subscription->send({description_.boot_epoch, sequence_, KvEventBatch::Kind::kSnapshotBegin, {}});
   subscription->send({description_.boot_epoch, sequence_, KvEventBatch::Kind::kSnapshotEnd, {}});
-  subscription_ = subscription;
   return subscription;
 }
 

@@ -64,7 +64,10 @@ class TestUpstream final : public Upstream {
   void set_stats(const ReplicaStats& stats);
   // While down, everything answers kUnavailable. Subscriptions break off.
   void set_down(bool down);
+  // New subscriptions hear nothing, not even a snapshot.
+  void hold_events(bool held);
   void send_events(std::vector<KvEvent> events);  // one live batch
+  void lose_events();                             // one live batch that nobody hears of
 
   const std::string& address() const override { return address_; }
   void describe(double timeout_s, std::function<void(Result<ReplicaDescription>)> done) override;
@@ -83,6 +86,7 @@ class TestUpstream final : public Upstream {
   ReplicaDescription description_;
   ReplicaStats stats_;
   bool down_ = false;
+  bool events_held_ = false;
   std::vector<std::shared_ptr<TestCall>> calls_;
   std::shared_ptr<Subscription> subscription_;
   uint64_t sequence_ = 0;
