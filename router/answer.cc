@@ -160,22 +160,24 @@ void Answer::on_finished(int prompt, const Status& status) {
 }
 
 void Answer::finish_well() {
-  AnswerUsage usage;
-  for (const auto& dispatch : dispatches_) usage.prompt_tokens += dispatch->receipt().prompt_tokens;
-  usage.cached_tokens = choices_->cached_tokens();
-  usage.completion_tokens = choices_->completion_tokens();
   if (prepared_.options.stream) {
     open_stream();
     std::string out;
-    if (prepared_.options.include_usage) writer_->usage(out, usage);
-    AnswerWriter::done(out);
+    writer_->close(out, usage());
     exchange_->write(std::move(out));
     exchange_->end();
   } else {
     const std::vector<AnswerChoice> choices = choices_->take_whole();
-    exchange_->respond(200, headers("application/json"), writer_->whole(choices, usage));
+    exchange_->respond(200, headers("application/json"), writer_->whole(choices, usage()));
   }
+  services_.metrics.calls_done(prepared_.model->name(), choices_->calls(), choices_->malformed_calls());
   over(200, "ok");
+}
+
+AnswerUsage Answer::usage() const {
+  AnswerUsage usage = choices_->usage();
+  for (const auto& dispatch : dispatches_) usage.prompt_tokens += dispatch->receipt().prompt_tokens;
+  return usage;
 }
 
 void Answer::fail(const WireError& error, std::string_view outcome) {
@@ -270,7 +272,9 @@ void Answer::on_timer() {
     if (!streaming_ && since_arrival_s() >= settings_->limits.headers_after_s) open_stream();
     if (streaming_ && static_cast<double>(now - last_write_ns_) * 1e-9 >= settings_->limits.keep_alive_s * 0.5) {
       last_write_ns_ = now;
-      exchange_->write(": keep-alive\n\n");
+      std::string out;
+      writer_->keep_alive(out);
+      exchange_->write(std::move(out));
     }
   }
   arm_timer();
@@ -284,7 +288,7 @@ void Answer::open_stream() {
   fields.emplace_back("x-accel-buffering", "no");  // an nginx in front must not collect the stream
   exchange_->begin_stream(200, fields);
   std::string out;
-  for (size_t choice = 0; choice < choices_->size(); ++choice) writer_->open(out, static_cast<int>(choice));
+  writer_->open(out, static_cast<int>(choices_->size()), usage());
   last_write_ns_ = services_.clock.now_ns();
   if (!out.empty()) exchange_->write(std::move(out));
 }

@@ -46,6 +46,7 @@ class Answer final : public DispatchListener, public std::enable_shared_from_thi
   void arm_timer();
   void on_timer();
   void open_stream();
+  AnswerUsage usage() const;  // so far
   HttpHeaders headers(std::string_view content_type) const;
   double since_arrival_s() const;
 

@@ -2,12 +2,22 @@
 
 #include <numeric>
 
+#include "router/salt_file.h"
+
 namespace warmpath {
 
 namespace {
 
 bool ended_well(const ChoiceText& choice) {
-  return choice.finished() && (choice.reason() == FinishReason::kStop || choice.reason() == FinishReason::kLength);
+  if (!choice.finished()) return false;
+  const FinishReason reason = choice.end().reason;
+  return reason == FinishReason::kStop || reason == FinishReason::kLength;
+}
+
+// An id for a call whose format has none. Mistral's templates take exactly nine letters and digits.
+std::string new_call_id(CallFormat format) {
+  if (format == CallFormat::kMistral) return bytes_to_hex(random_bytes(5)).substr(0, 9);
+  return "call_" + bytes_to_hex(random_bytes(12));
 }
 
 // The token that ended a choice is not part of its text: it is made nobody's.
@@ -38,7 +48,8 @@ AnswerChoices::AnswerChoices(const PreparedRequest& prepared)
 void AnswerChoices::reset(size_t prompt) {
   for (size_t choice = prompt * per_prompt_; choice < (prompt + 1) * per_prompt_; ++choice) {
     choices_[choice] = std::make_unique<ChoiceText>(*prepared_.identity->tokenizer, prepared_.stops,
-                                                    prepared_.options.sampling.top_logprobs >= 0);
+                                                    prepared_.options.sampling.top_logprobs >= 0, prepared_.markers,
+                                                    prepared_.parser_options);
   }
   cached_[prompt] = 0;
   completed_[prompt] = 0;
@@ -74,17 +85,41 @@ void AnswerChoices::write_news(AnswerWriter& writer, std::string& out) {
     if (closed_[choice]) continue;
     ChoiceText& text = *choices_[choice];
     if (text.has_news()) {
-      const std::string news = text.take_text();
-      const std::vector<TokenChance> chances = text.take_chances();
-      writer.text(out, static_cast<int>(choice), news, chances);
+      write_pieces(static_cast<int>(choice), text, writer, out);
       shown_[choice / per_prompt_] = true;
     }
     if (ended_well(text)) {
-      writer.finish(out, static_cast<int>(choice), text.reason());
+      writer.finish(out, static_cast<int>(choice), text.end());
       closed_[choice] = true;
       shown_[choice / per_prompt_] = true;
     }
   }
+}
+
+void AnswerChoices::write_pieces(int choice, ChoiceText& text, AnswerWriter& writer, std::string& out) {
+  for (const AnswerPiece& piece : text.take_pieces()) {
+    switch (piece.kind) {
+      case AnswerPiece::Kind::kText:
+        writer.text(out, choice, piece.text, text.take_chances());
+        break;
+      case AnswerPiece::Kind::kReasoning:
+        writer.reasoning(out, choice, piece.text);
+        break;
+      case AnswerPiece::Kind::kCall:
+        writer.call(out, choice, id_of(piece), piece.text);
+        break;
+      case AnswerPiece::Kind::kArguments:
+        writer.arguments(out, choice, piece.text);
+        break;
+      case AnswerPiece::Kind::kCallEnd:
+        writer.end_call(out, choice);
+        break;
+    }
+  }
+}
+
+std::string AnswerChoices::id_of(const AnswerPiece& piece) const {
+  return piece.id.empty() ? new_call_id(prepared_.markers->format().calls) : piece.id;
 }
 
 bool AnswerChoices::take_back(int prompt) {
@@ -96,7 +131,7 @@ bool AnswerChoices::take_back(int prompt) {
 Status AnswerChoices::ending(int prompt) const {
   for (size_t choice = first_of(prompt); choice < first_of(prompt) + per_prompt_; ++choice) {
     if (ended_well(*choices_[choice])) continue;
-    if (choices_[choice]->finished() && choices_[choice]->reason() == FinishReason::kDeadline) {
+    if (choices_[choice]->finished() && choices_[choice]->end().reason == FinishReason::kDeadline) {
       return {StatusCode::kDeadlineExceeded, "The request ran out of time"};
     }
     return internal_error("The replica ended the answer without saying how");
@@ -104,12 +139,28 @@ Status AnswerChoices::ending(int prompt) const {
   return {};
 }
 
+std::vector<AnswerPart> AnswerChoices::parts_of(std::vector<AnswerPiece> pieces) const {
+  std::vector<AnswerPart> parts;
+  for (AnswerPiece& piece : pieces) {
+    if (piece.kind == AnswerPiece::Kind::kCall) {
+      parts.push_back({AnswerPart::Kind::kCall, {}, id_of(piece), std::move(piece.text)});
+    } else if (piece.kind == AnswerPiece::Kind::kArguments) {
+      parts.back().text += piece.text;
+    } else if (piece.kind != AnswerPiece::Kind::kCallEnd) {
+      const bool is_text = piece.kind == AnswerPiece::Kind::kText;
+      parts.push_back(
+          {is_text ? AnswerPart::Kind::kText : AnswerPart::Kind::kReasoning, std::move(piece.text), {}, {}});
+    }
+  }
+  return parts;
+}
+
 std::vector<AnswerChoice> AnswerChoices::take_whole() {
   std::vector<AnswerChoice> whole(choices_.size());
   for (size_t choice = 0; choice < choices_.size(); ++choice) {
-    whole[choice].text = choices_[choice]->take_text();
+    whole[choice].parts = parts_of(choices_[choice]->take_pieces());
     whole[choice].chances = choices_[choice]->take_chances();
-    whole[choice].reason = choices_[choice]->reason();
+    whole[choice].end = choices_[choice]->end();
   }
   return whole;
 }
@@ -117,6 +168,23 @@ std::vector<AnswerChoice> AnswerChoices::take_whole() {
 int64_t AnswerChoices::cached_tokens() const { return std::accumulate(cached_.begin(), cached_.end(), int64_t{0}); }
 int64_t AnswerChoices::completion_tokens() const {
   return std::accumulate(completed_.begin(), completed_.end(), int64_t{0});
+}
+
+AnswerUsage AnswerChoices::usage() const {
+  AnswerUsage usage;
+  usage.cached_tokens = cached_tokens();
+  usage.completion_tokens = completion_tokens();
+  for (const auto& choice : choices_) usage.reasoning_tokens += choice->reasoning_tokens();
+  return usage;
+}
+
+int64_t AnswerChoices::calls() const {
+  return std::accumulate(choices_.begin(), choices_.end(), int64_t{0},
+                         [](int64_t sum, const auto& choice) { return sum + choice->calls(); });
+}
+int64_t AnswerChoices::malformed_calls() const {
+  return std::accumulate(choices_.begin(), choices_.end(), int64_t{0},
+                         [](int64_t sum, const auto& choice) { return sum + choice->malformed_calls(); });
 }
 
 }  // namespace warmpath

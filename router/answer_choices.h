@@ -33,10 +33,16 @@ class AnswerChoices {
   std::vector<AnswerChoice> take_whole();
   int64_t cached_tokens() const;
   int64_t completion_tokens() const;
+  AnswerUsage usage() const;  // all but the prompt tokens
+  int64_t calls() const;      // of tools
+  int64_t malformed_calls() const;
 
  private:
   size_t first_of(int prompt) const { return static_cast<size_t>(prompt) * per_prompt_; }
   void reset(size_t prompt);
+  void write_pieces(int choice, ChoiceText& text, AnswerWriter& writer, std::string& out);
+  std::vector<AnswerPart> parts_of(std::vector<AnswerPiece> pieces) const;
+  std::string id_of(const AnswerPiece& piece) const;
 
   const PreparedRequest& prepared_;
   const size_t per_prompt_;

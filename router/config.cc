@@ -135,6 +135,32 @@ StructSchema<EndpointConfig> endpoint_schema() {
   return schema;
 }
 
+StructSchema<ParsersConfig> parsers_schema() {
+  using Tools = std::optional<CallFormat>;
+  using Reasoning = std::optional<ReasoningFormat>;
+  StructSchema<ParsersConfig> schema("How calls of tools and reasoning are told from an answer's text.");
+  schema
+      .choice("tools", &ParsersConfig::tools,
+              std::vector<ChoiceWord<Tools>>{{"auto", std::nullopt},
+                                             {"none", CallFormat::kNone},
+                                             {"tagged", CallFormat::kTagged},
+                                             {"llama3", CallFormat::kLlama3},
+                                             {"mistral", CallFormat::kMistral},
+                                             {"deepseek", CallFormat::kDeepSeek},
+                                             {"kimi", CallFormat::kKimi},
+                                             {"harmony", CallFormat::kHarmony}},
+              {.doc = "How the model writes calls. `tagged`: <tool_call> as Hermes, Qwen, Qwen3-Coder and GLM fill it; "
+                      "`harmony`: gpt-oss; `auto`: as its chat template shows, else `tagged`."})
+      .choice("reasoning", &ParsersConfig::reasoning,
+              std::vector<ChoiceWord<Reasoning>>{{"auto", std::nullopt},
+                                                 {"none", ReasoningFormat::kNone},
+                                                 {"think", ReasoningFormat::kThink},
+                                                 {"bracket", ReasoningFormat::kBracket}},
+              {.doc = "How it marks reasoning. `think`: <think>; `bracket`: [THINK]; `auto`: as its chat template "
+                      "shows, else none."});
+  return schema;
+}
+
 StructSchema<ModelConfig> model_schema() {
   StructSchema<ModelConfig> schema("A model and the replicas that serve it.");
   schema.field("name", &ModelConfig::name, {.doc = "What clients call it.", .required = true})
@@ -142,6 +168,7 @@ StructSchema<ModelConfig> model_schema() {
       .field("tokenizer", &ModelConfig::tokenizer,
              {.doc = "A GGUF file with the tokenizer and chat template; it must be the replicas' own.",
               .default_note = "fetched from the first replica"})
+      .section("parsers", &ModelConfig::parsers, parsers_schema())
       .choice(
           "max_tokens_rule", &ModelConfig::max_tokens_rule,
           std::vector<ChoiceWord<MaxTokensRule>>{{"clamp", MaxTokensRule::kClamp}, {"refuse", MaxTokensRule::kRefuse}},

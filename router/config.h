@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "config/difference.h"
 #include "policies/policy_config.h"
 #include "router/http_limits.h"
+#include "text/answer/answer_format.h"
 
 namespace warmpath {
 
@@ -56,10 +58,19 @@ struct EndpointConfig {
 
 enum class MaxTokensRule { kClamp, kRefuse };
 
+// How the model marks up its answers; unset: as its chat template shows.
+struct ParsersConfig {
+  std::optional<CallFormat> tools;
+  std::optional<ReasoningFormat> reasoning;
+
+  bool operator==(const ParsersConfig&) const = default;
+};
+
 struct ModelConfig {
   std::string name;
   std::vector<std::string> aliases;
   std::string tokenizer;  // a GGUF file; empty: fetched from the replica
+  ParsersConfig parsers;
   MaxTokensRule max_tokens_rule = MaxTokensRule::kClamp;
   int64_t encoder_cache_bytes = int64_t{256} << 20;
   PolicyConfig policy;

@@ -30,6 +30,7 @@ constexpr std::string_view kNeedRestart[] = {
 
 bool needs_restart(std::string_view path) {
   if (path.starts_with("models[") && path.ends_with(".tokenizer")) return true;
+  if (path.starts_with("models[") && path.find(".parsers.") != std::string_view::npos) return true;
   if (path.ends_with(".encoder_cache_bytes")) return true;
   return std::any_of(std::begin(kNeedRestart), std::end(kNeedRestart), [&](std::string_view known) {
     return known.ends_with('.') ? path.starts_with(known) : path == known;

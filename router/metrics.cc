@@ -103,6 +103,10 @@ struct Metrics::Parts {
   Family<Counter>& routed = counter("warmpath_routed_total", "Prompts sent to a replica, by outcome.");
   Family<Counter>& failovers = counter("warmpath_failovers_total", "Prompts sent again to another replica.");
   Family<Counter>& gone = counter("warmpath_client_gone_total", "Clients that left before their answer was complete.");
+  Family<Counter>& calls = counter("warmpath_tool_calls_total", "Calls of tools in answers.");
+  Family<Counter>& malformed_calls =
+      counter("warmpath_malformed_tool_calls_total",
+              "Calls that were handed out as text, or whose arguments are no JSON, because the model wrote them so.");
   Family<Counter>& aborted =
       counter("warmpath_streams_aborted_total", "Streams cut after they began: the replica failed, or time was up.");
   Family<Counter>& refusals = counter("warmpath_refused_total", "Requests refused before a replica was asked.");
@@ -207,6 +211,10 @@ void Metrics::prompt_done(const Receipt& receipt) {
 
 void Metrics::failover(std::string_view model) { parts_->failovers.Add({{"model", std::string(model)}}).Increment(); }
 void Metrics::client_gone(std::string_view model) { parts_->gone.Add({{"model", std::string(model)}}).Increment(); }
+void Metrics::calls_done(std::string_view model, int64_t calls, int64_t malformed) {
+  if (calls > 0) parts_->calls.Add({{"model", std::string(model)}}).Increment(count(calls));
+  if (malformed > 0) parts_->malformed_calls.Add({{"model", std::string(model)}}).Increment(count(malformed));
+}
 void Metrics::stream_aborted(std::string_view model) {
   parts_->aborted.Add({{"model", std::string(model)}}).Increment();
 }

@@ -5,6 +5,7 @@
 // Thread safety: any thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,6 +29,7 @@ class Metrics {
   void failover(std::string_view model);
   void client_gone(std::string_view model);
   void stream_aborted(std::string_view model);
+  void calls_done(std::string_view model, int64_t calls, int64_t malformed);  // of tools, in one answer
   void refused(std::string_view reason);  // "unauthenticated", "too_many_requests", ...
 
   void requests_in_progress(int change);

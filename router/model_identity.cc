@@ -35,7 +35,8 @@ Result<TextPipeline> pipeline_from_path(const std::string& path) {
 
 Result<std::shared_ptr<const ModelIdentity>> make_identity(const ReplicaDescription& description,
                                                            const std::string& tokenizer_file,
-                                                           const std::string& own_file, size_t cache_bytes) {
+                                                           const std::string& own_file, const ParsersConfig& parsers,
+                                                           size_t cache_bytes) {
   if (hash128(tokenizer_file) != description.tokenizer_hash) {
     return Status(StatusCode::kDataLoss, "the tokenizer that the replica sent is not the one it described");
   }
@@ -61,6 +62,10 @@ Result<std::shared_ptr<const ModelIdentity>> make_identity(const ReplicaDescript
   options.message_cache_bytes = cache_bytes / 2;
   identity->encoder = std::make_shared<PromptEncoder>(pipeline->tokenizer, pipeline->chat_template, options);
   identity->bases = std::make_shared<BaseFinder>();
+  AnswerFormat format = detect_answer_format(pipeline->chat_template ? pipeline->chat_template->source() : "");
+  format.calls = parsers.tools.value_or(format.calls);
+  format.reasoning = parsers.reasoning.value_or(format.reasoning);
+  identity->markers = std::make_shared<const AnswerMarkers>(format, pipeline->tokenizer.get());
   identity->system_fingerprint = "fp_" + to_hex(description.fingerprint).substr(0, 16);
   return std::shared_ptr<const ModelIdentity>(std::move(identity));
 }

@@ -8,6 +8,8 @@
 #include "base/status.h"
 #include "proto/describe.h"
 #include "router/base_finder.h"
+#include "router/config.h"
+#include "text/answer/marker.h"
 #include "text/prompt_encoder.h"
 
 namespace warmpath {
@@ -17,14 +19,16 @@ struct ModelIdentity {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<PromptEncoder> encoder;
   std::shared_ptr<BaseFinder> bases;
-  std::string system_fingerprint;  // "fp_" and the first half of the KV fingerprint
+  std::shared_ptr<const AnswerMarkers> markers;  // how its answers are marked up
+  std::string system_fingerprint;                // "fp_" and the first half of the KV fingerprint
 };
 
 // Builds the encoder from `tokenizer_file` (a GGUF without tensors, as the replica sent it), whose hash must be the one
 // that `description` names. With `own_file` (a path) the text pipeline comes from that file instead, and is refused
-// unless its tokenizer encodes as the replica's does.
+// unless its tokenizer encodes as the replica's does. `parsers` overrules what the template shows.
 Result<std::shared_ptr<const ModelIdentity>> make_identity(const ReplicaDescription& description,
                                                            const std::string& tokenizer_file,
-                                                           const std::string& own_file, size_t cache_bytes);
+                                                           const std::string& own_file, const ParsersConfig& parsers,
+                                                           size_t cache_bytes);
 
 }  // namespace warmpath

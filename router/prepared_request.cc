@@ -34,6 +34,22 @@ bool find_model(const Fleet& fleet, PreparedRequest& prepared, WireError& error)
   return true;
 }
 
+// How the answer will be read: for calls where there are tools, for reasoning always.
+void choose_parser(const Conversation& conversation, PreparedRequest& prepared) {
+  const std::shared_ptr<const AnswerMarkers>& markers = prepared.identity->markers;
+  const AnswerFormat format = markers->format();
+  const bool calls = format.calls != CallFormat::kNone && conversation.tools.is_list();
+  if (!calls && format.reasoning == ReasoningFormat::kNone && format.calls != CallFormat::kHarmony) return;
+  prepared.markers = markers;
+  prepared.parser_options.tools = conversation.tools;
+  // Wide enough for the marker in any tokens, and white space behind it.
+  constexpr size_t kTail = 24;
+  const std::span<const TokenId> tokens = prepared.prompts.back().tokens;
+  const std::string tail =
+      prepared.identity->tokenizer->decode(tokens.subspan(tokens.size() - std::min(tokens.size(), kTail)));
+  prepared.parser_options.in_reasoning = conversation.add_generation_prompt && prompt_opens_reasoning(*markers, tail);
+}
+
 bool encode_chat(std::string_view body, PreparedRequest& prepared, const Fleet& fleet, WireError& error) {
   ChatRequest request;
   if (!parse_chat(body, request, error)) return false;
@@ -56,6 +72,7 @@ bool encode_chat(std::string_view body, PreparedRequest& prepared, const Fleet& 
   PreparedPrompt& prompt = prepared.prompts.emplace_back();
   prompt.tokens = std::move(encoded->tokens);
   prompt.base_tokens = prepared.identity->bases->count(encoder, request, conversation, prompt.tokens);
+  choose_parser(conversation, prepared);
   return true;
 }
 

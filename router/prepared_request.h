@@ -12,6 +12,7 @@
 #include "router/fleet.h"
 #include "router/wire/generation_options.h"
 #include "router/wire/wire_error.h"
+#include "text/answer/answer_parser.h"
 #include "text/stop_matcher.h"
 
 namespace warmpath {
@@ -33,6 +34,8 @@ struct PreparedRequest {
   std::shared_ptr<ServedModel> model;
   std::shared_ptr<const ModelIdentity> identity;
   std::shared_ptr<const StopStrings> stops;
+  std::shared_ptr<const AnswerMarkers> markers;  // null: the answer is text and nothing else
+  AnswerParser::Options parser_options;
   std::string salt;
   std::vector<PreparedPrompt> prompts;
   bool default_tools = false;  // tools were written by the gateway's own rendering, not by the model's template

@@ -19,7 +19,7 @@ TEST(ChatWriter, StreamsRoleTextFinishUsageDone) {
   with_usage.include_usage = true;
   const auto writer = chat_writer(with_usage);
   std::string out;
-  writer->open(out, 0);
+  writer->open(out, 1, {});
   EXPECT_EQ(
       out,
       kChunk +
@@ -31,33 +31,30 @@ TEST(ChatWriter, StreamsRoleTextFinishUsageDone) {
                      R"({"index":1,"delta":{"content":"a\"\n"},"logprobs":null,"finish_reason":null}],"usage":null})"
                      "\n\n");
   out.clear();
-  writer->finish(out, 0, FinishReason::kLength);
+  writer->finish(out, 0, {.reason = FinishReason::kLength, .called = true, .stop_string = {}});
   EXPECT_EQ(out, kChunk + R"({"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}],"usage":null})"
                           "\n\n");
   out.clear();
-  writer->usage(out, {.prompt_tokens = 10, .cached_tokens = 8, .completion_tokens = 3});
+  writer->close(out, {.prompt_tokens = 10, .cached_tokens = 8, .completion_tokens = 3, .reasoning_tokens = 2});
   EXPECT_EQ(
       out,
       kChunk +
-          R"(],"usage":{"prompt_tokens":10,"completion_tokens":3,"total_tokens":13,"prompt_tokens_details":{"cached_tokens":8}}})"
-          "\n\n");
-  out.clear();
-  AnswerWriter::done(out);
-  EXPECT_EQ(out, "data: [DONE]\n\n");
+          R"(],"usage":{"prompt_tokens":10,"completion_tokens":3,"total_tokens":13,"prompt_tokens_details":{"cached_tokens":8},"completion_tokens_details":{"reasoning_tokens":2}}})"
+          "\n\ndata: [DONE]\n\n");
 }
 
 TEST(ChatWriter, WholeAnswerWithChances) {
   AnswerHead with_chances = head();
   with_chances.logprobs = true;
   const TokenChance chance{.bytes = "\xC3", .logprob = -0.5f, .top = {{"a", -1.0f}}};
-  const AnswerChoice choice{.text = "hi", .chances = {chance}, .reason = FinishReason::kStop};
+  const AnswerChoice choice{.parts = {{.text = "hi", .id = {}, .name = {}}}, .chances = {chance}, .end = {}};
   EXPECT_EQ(
       chat_writer(with_chances)->whole(std::span(&choice, 1), {}),
       R"({"id":"chatcmpl-1","object":"chat.completion","created":17,"model":"m","system_fingerprint":"fp","choices":[)"
       R"({"index":0,"message":{"role":"assistant","content":"hi","refusal":null},"logprobs":{"content":[{"token":")"
       "\xEF\xBF\xBD"
       R"(","logprob":-0.5,"bytes":[195],"top_logprobs":[{"token":"a","logprob":-1,"bytes":[97]}]}],"refusal":null},"finish_reason":"stop"}],)"
-      R"("usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0,"prompt_tokens_details":{"cached_tokens":0}}})");
+      R"("usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}})");
 }
 
 TEST(CompletionWriter, OffsetsContinueAcrossChunks) {

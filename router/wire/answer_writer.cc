@@ -13,11 +13,14 @@ void append_usage(std::string& out, const AnswerUsage& usage) {
   append_json_number(out, usage.prompt_tokens + usage.completion_tokens);
   out += R"(,"prompt_tokens_details":{"cached_tokens":)";
   append_json_number(out, usage.cached_tokens);
+  out += R"(},"completion_tokens_details":{"reasoning_tokens":)";
+  append_json_number(out, usage.reasoning_tokens);
   out += "}}";
 }
 
-std::string_view wire_finish_reason(FinishReason reason) {
-  return reason == FinishReason::kStop ? "\"stop\"" : "\"length\"";
+std::string_view wire_finish_reason(const AnswerEnd& end) {
+  if (end.reason != FinishReason::kStop) return "\"length\"";
+  return end.called ? "\"tool_calls\"" : "\"stop\"";
 }
 
 std::string object_head(const AnswerHead& head, std::string_view object) {

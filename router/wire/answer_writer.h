@@ -1,9 +1,9 @@
 // AnswerWriter: the bytes of an answer on one wire, streamed or whole. One per request; it knows the JSON and nothing
 // of tokens, replicas or time. Implementations: chat_writer.cc, completion_writer.cc.
 //
-// A stream is: open() for each choice, then text() and finish() per choice in any interleaving, then usage() where
-// asked for, then done(). Every call appends whole SSE events ("data: {...}\n\n") to `out`. Thread safety: none;
-// belongs to its request.
+// A stream is: open() once, then per choice, in any interleaving, text(), reasoning() and calls (call(), arguments()
+// any number of times, end_call()) and one finish(), then close(). keep_alive() may come anywhere after open(). Every
+// call appends whole SSE events to `out`. Thread safety: none; belongs to its request.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,30 @@ struct AnswerUsage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of those, prompt tokens whose KV was found
   int64_t completion_tokens = 0;
+  int64_t reasoning_tokens = 0;  // of those, tokens of reasoning
+};
+
+// How a choice ended.
+struct AnswerEnd {
+  FinishReason reason = FinishReason::kStop;
+  bool called = false;      // it holds calls of tools
+  std::string stop_string;  // the one that was met, if any
+};
+
+// A stretch of a whole answer.
+struct AnswerPart {
+  enum class Kind : uint8_t { kText, kReasoning, kCall };
+  Kind kind = Kind::kText;
+  std::string text;  // of a call: its arguments
+  std::string id;    // of a call
+  std::string name;  // of a call
 };
 
 // One whole choice, for the answer that is not streamed.
 struct AnswerChoice {
-  std::string text;
+  std::vector<AnswerPart> parts;     // as they came
   std::vector<TokenChance> chances;  // empty unless asked for
-  FinishReason reason = FinishReason::kStop;
+  AnswerEnd end;
 };
 
 struct AnswerHead {
@@ -52,23 +69,28 @@ class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
 
-  virtual void open(std::string& out, int choice) = 0;
+  // `usage` as far as it is known: prompt tokens, and cached ones where the replica has said so.
+  virtual void open(std::string& out, int choices, const AnswerUsage& usage) = 0;
   virtual void text(std::string& out, int choice, std::string_view text, std::span<const TokenChance> chances) = 0;
-  virtual void finish(std::string& out, int choice, FinishReason reason) = 0;
-  virtual void usage(std::string& out, const AnswerUsage& usage) = 0;
+  virtual void reasoning(std::string& out, int choice, std::string_view text) = 0;
+  virtual void call(std::string& out, int choice, std::string_view id, std::string_view name) = 0;
+  virtual void arguments(std::string& out, int choice, std::string_view json) = 0;
+  virtual void end_call(std::string& out, int choice) = 0;
+  virtual void finish(std::string& out, int choice, const AnswerEnd& end) = 0;
+  virtual void close(std::string& out, const AnswerUsage& usage) = 0;
+  // What tells the client that the stream lives, in the form that resets its timers.
+  virtual void keep_alive(std::string& out) { out += ": keep-alive\n\n"; }
 
   virtual std::string whole(std::span<const AnswerChoice> choices, const AnswerUsage& usage) = 0;
-
-  static void done(std::string& out) { out += "data: [DONE]\n\n"; }
 };
 
 std::unique_ptr<AnswerWriter> chat_writer(AnswerHead head);
 std::unique_ptr<AnswerWriter> completion_writer(AnswerHead head);
 
-// Shared pieces of the two: `{"prompt_tokens":...}`; `"stop"` or `"length"`; and the opening of an object
-// ({"id":...,"object":OBJECT,"created":...,"model":...,"system_fingerprint":...).
+// Shared pieces of the two: `{"prompt_tokens":...}`; `"stop"`, `"length"` or `"tool_calls"`; and the opening of an
+// object ({"id":...,"object":OBJECT,"created":...,"model":...,"system_fingerprint":...).
 void append_usage(std::string& out, const AnswerUsage& usage);
-std::string_view wire_finish_reason(FinishReason reason);
+std::string_view wire_finish_reason(const AnswerEnd& end);
 std::string object_head(const AnswerHead& head, std::string_view object);
 
 }  // namespace warmpath

@@ -41,16 +41,60 @@ void append_logprobs(std::string& out, std::span<const TokenChance> chances) {
   out += R"(],"refusal":null})";
 }
 
+// `"id":...,"type":"function","function":{"name":...,"arguments":`
+void append_call_head(std::string& out, std::string_view id, std::string_view name) {
+  out += R"("id":)";
+  append_json_string(out, id);
+  out += R"(,"type":"function","function":{"name":)";
+  append_json_string(out, name);
+  out += R"(,"arguments":)";
+}
+
+// The message of a whole answer: texts joined, and null where there are only calls.
+void append_message(std::string& out, const AnswerChoice& choice) {
+  std::string text;
+  std::string reasoning;
+  std::string calls;
+  for (const AnswerPart& part : choice.parts) {
+    if (part.kind == AnswerPart::Kind::kText) {
+      text += part.text;
+    } else if (part.kind == AnswerPart::Kind::kReasoning) {
+      reasoning += part.text;
+    } else {
+      calls += calls.empty() ? "{" : ",{";
+      append_call_head(calls, part.id, part.name);
+      append_json_string(calls, part.text);
+      calls += "}}";
+    }
+  }
+  out += R"({"role":"assistant","content":)";
+  if (text.empty() && !calls.empty()) {
+    out += "null";
+  } else {
+    append_json_string(out, text);
+  }
+  out += R"(,"refusal":null)";
+  if (!reasoning.empty()) {
+    out += R"(,"reasoning_content":)";
+    append_json_string(out, reasoning);
+  }
+  if (!calls.empty()) out += R"(,"tool_calls":[)" + calls + "]";
+  out += '}';
+}
+
 class ChatWriter final : public AnswerWriter {
  public:
   explicit ChatWriter(AnswerHead head)
       : head_(std::move(head)),
         chunk_head_("data: " + object_head(head_, "chat.completion.chunk") + R"(,"choices":[)") {}
 
-  void open(std::string& out, int choice) override {
-    begin_choice(out, choice);
-    out += R"("role":"assistant","content":""},"logprobs":null,"finish_reason":null}])";
-    end_chunk(out);
+  void open(std::string& out, int choices, const AnswerUsage&) override {
+    calls_.resize(static_cast<size_t>(choices));
+    for (int choice = 0; choice < choices; ++choice) {
+      begin_choice(out, choice);
+      out += R"("role":"assistant","content":"")";
+      end_delta(out);
+    }
   }
 
   void text(std::string& out, int choice, std::string_view text, std::span<const TokenChance> chances) override {
@@ -67,19 +111,48 @@ class ChatWriter final : public AnswerWriter {
     end_chunk(out);
   }
 
-  void finish(std::string& out, int choice, FinishReason reason) override {
+  void reasoning(std::string& out, int choice, std::string_view text) override {
+    begin_choice(out, choice);
+    out += R"("reasoning_content":)";
+    append_json_string(out, text);
+    end_delta(out);
+  }
+
+  void call(std::string& out, int choice, std::string_view id, std::string_view name) override {
+    ++calls_[static_cast<size_t>(choice)];
+    begin_call_delta(out, choice);
+    append_call_head(out, id, name);
+    out += "\"\"}}]";
+    end_delta(out);
+  }
+
+  // The later deltas of a call name neither id nor function, not even as null: clients take a null for the name.
+  void arguments(std::string& out, int choice, std::string_view json) override {
+    begin_call_delta(out, choice);
+    out += R"("function":{"arguments":)";
+    append_json_string(out, json);
+    out += "}}]";
+    end_delta(out);
+  }
+
+  void end_call(std::string&, int) override {}  // the next call's index, or the finish reason, says so
+
+  void finish(std::string& out, int choice, const AnswerEnd& end) override {
     begin_choice(out, choice);
     out += R"(},"logprobs":null,"finish_reason":)";
-    out += wire_finish_reason(reason);
+    out += wire_finish_reason(end);
     out += "}]";
     end_chunk(out);
   }
 
-  void usage(std::string& out, const AnswerUsage& usage) override {
-    out += chunk_head_;
-    out += R"(],"usage":)";
-    append_usage(out, usage);
-    out += "}\n\n";
+  void close(std::string& out, const AnswerUsage& usage) override {
+    if (head_.include_usage) {
+      out += chunk_head_;
+      out += R"(],"usage":)";
+      append_usage(out, usage);
+      out += "}\n\n";
+    }
+    out += "data: [DONE]\n\n";
   }
 
   std::string whole(std::span<const AnswerChoice> choices, const AnswerUsage& usage) override {
@@ -88,16 +161,16 @@ class ChatWriter final : public AnswerWriter {
     for (size_t n = 0; n < choices.size(); ++n) {
       out += n > 0 ? R"(,{"index":)" : R"({"index":)";
       append_json_number(out, static_cast<int64_t>(n));
-      out += R"(,"message":{"role":"assistant","content":)";
-      append_json_string(out, choices[n].text);
-      out += R"(,"refusal":null},"logprobs":)";
+      out += R"(,"message":)";
+      append_message(out, choices[n]);
+      out += R"(,"logprobs":)";
       if (head_.logprobs) {
         append_logprobs(out, choices[n].chances);
       } else {
         out += "null";
       }
       out += R"(,"finish_reason":)";
-      out += wire_finish_reason(choices[n].reason);
+      out += wire_finish_reason(choices[n].end);
       out += '}';
     }
     out += R"(],"usage":)";
@@ -113,10 +186,22 @@ class ChatWriter final : public AnswerWriter {
     append_json_number(out, static_cast<int64_t>(choice));
     out += R"(,"delta":{)";
   }
+  void end_delta(std::string& out) const {
+    out += R"(},"logprobs":null,"finish_reason":null}])";
+    end_chunk(out);
+  }
+  // Of the choice's latest call.
+  void begin_call_delta(std::string& out, int choice) const {
+    begin_choice(out, choice);
+    out += R"("tool_calls":[{"index":)";
+    append_json_number(out, calls_[static_cast<size_t>(choice)] - 1);
+    out += ',';
+  }
   void end_chunk(std::string& out) const { out += head_.include_usage ? ",\"usage\":null}\n\n" : "}\n\n"; }
 
   const AnswerHead head_;
   const std::string chunk_head_;
+  std::vector<int64_t> calls_;  // begun, per choice
 };
 
 }  // namespace

@@ -51,7 +51,12 @@ class CompletionWriter final : public AnswerWriter {
   explicit CompletionWriter(AnswerHead head)
       : head_(std::move(head)), object_(object_head(head_, "text_completion") + R"(,"choices":[)") {}
 
-  void open(std::string&, int) override {}  // this wire has no opening chunk
+  void open(std::string&, int, const AnswerUsage&) override {}  // this wire has no opening chunk
+  // Its answers are text and nothing else: they are not parsed.
+  void reasoning(std::string&, int, std::string_view) override {}
+  void call(std::string&, int, std::string_view, std::string_view) override {}
+  void arguments(std::string&, int, std::string_view) override {}
+  void end_call(std::string&, int) override {}
 
   void text(std::string& out, int choice, std::string_view text, std::span<const TokenChance> chances) override {
     out += "data: ";
@@ -60,27 +65,31 @@ class CompletionWriter final : public AnswerWriter {
     end_chunk(out);
   }
 
-  void finish(std::string& out, int choice, FinishReason reason) override {
+  void finish(std::string& out, int choice, const AnswerEnd& end) override {
     out += "data: ";
     out += object_;
-    append_choice(out, choice, "", {}, wire_finish_reason(reason));
+    append_choice(out, choice, "", {}, wire_finish_reason(end));
     end_chunk(out);
   }
 
-  void usage(std::string& out, const AnswerUsage& usage) override {
-    out += "data: ";
-    out += object_;
-    out += R"(],"usage":)";
-    append_usage(out, usage);
-    out += "}\n\n";
+  void close(std::string& out, const AnswerUsage& usage) override {
+    if (head_.include_usage) {
+      out += "data: ";
+      out += object_;
+      out += R"(],"usage":)";
+      append_usage(out, usage);
+      out += "}\n\n";
+    }
+    out += "data: [DONE]\n\n";
   }
 
   std::string whole(std::span<const AnswerChoice> choices, const AnswerUsage& usage) override {
     std::string out = object_;
     for (size_t n = 0; n < choices.size(); ++n) {
       if (n > 0) out += ',';
-      append_choice(out, static_cast<int>(n), choices[n].text, choices[n].chances,
-                    wire_finish_reason(choices[n].reason));
+      const AnswerChoice& choice = choices[n];
+      const std::string_view text = choice.parts.empty() ? std::string_view() : choice.parts.front().text;
+      append_choice(out, static_cast<int>(n), text, choice.chances, wire_finish_reason(choice.end));
     }
     out += R"(],"usage":)";
     append_usage(out, usage);
