@@ -21,6 +21,46 @@ int64_t unix_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+std::string_view id_prefix(Wire wire) {
+  switch (wire) {
+    case Wire::kChat:
+      return "chatcmpl-";
+    case Wire::kCompletions:
+      return "cmpl-";
+    case Wire::kMessages:
+      return "msg_";
+    case Wire::kResponses:
+      return "resp_";
+  }
+  return "";
+}
+
+// Names in a header field, with what may not stand there replaced; cut after a few.
+std::string header_list(const std::vector<std::string>& names) {
+  constexpr size_t kMostBytes = 512;
+  std::string list;
+  for (const std::string& name : names) {
+    if (!list.empty()) list += ", ";
+    for (const char byte : name) list += byte > 0x20 && byte < 0x7F && byte != ',' ? byte : '_';
+    if (list.size() > kMostBytes) return list.substr(0, kMostBytes) + "...";
+  }
+  return list;
+}
+
+std::unique_ptr<AnswerWriter> make_writer(Wire wire, AnswerHead head) {
+  switch (wire) {
+    case Wire::kChat:
+      return chat_writer(std::move(head));
+    case Wire::kCompletions:
+      return completion_writer(std::move(head));
+    case Wire::kMessages:
+      return messages_writer(std::move(head));
+    case Wire::kResponses:
+      return responses_writer(std::move(head));
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Answer::Answer(Services& services, std::shared_ptr<HttpExchange> exchange, Wire wire, Identity identity,
@@ -81,13 +121,14 @@ void Answer::launch() {
   }
   const size_t prompts = prepared_.prompts.size();
   AnswerHead head;
-  head.id = random_id(wire_ == Wire::kChat ? "chatcmpl-" : "cmpl-");
+  head.id = random_id(id_prefix(wire_));
   head.created = unix_now();
   head.model = prepared_.asked_model;
   head.fingerprint = prepared_.identity->system_fingerprint;
   head.logprobs = prepared_.options.sampling.top_logprobs >= 0;
   head.include_usage = prepared_.options.include_usage;
-  writer_ = wire_ == Wire::kChat ? chat_writer(std::move(head)) : completion_writer(std::move(head));
+  head.tools = prepared_.response_tools;
+  writer_ = make_writer(wire_, std::move(head));
 
   choices_.emplace(prepared_);
   prompts_open_ = prompts;
@@ -148,7 +189,7 @@ void Answer::on_finished(int prompt, const Status& status) {
   if (over_) return;
   if (!status.ok()) {
     WireError error = from_status(status);
-    if (error.status == 400 && error.param.empty()) error.param = wire_ == Wire::kChat ? "messages" : "prompt";
+    if (error.status == 400 && error.param.empty()) error.param = prompt_field(wire_);
     fail(error);
     return;
   }
@@ -186,8 +227,10 @@ void Answer::fail(const WireError& error, std::string_view outcome) {
   if (!streaming_) {
     HttpHeaders fields = headers("application/json");
     if (error.retry_after_s > 0) fields.emplace_back("retry-after", std::to_string(error.retry_after_s));
-    exchange_->respond(error.status, fields, error_body(error));
-    over(error.status, !outcome.empty() ? outcome : error.code.empty() ? "refused" : error.code, cut);
+    const int status = wire_ == Wire::kMessages ? anthropic_status(error) : error.status;
+    exchange_->respond(status, fields,
+                       wire_ == Wire::kMessages ? anthropic_error_body(error, request_id_) : error_body(error));
+    over(status, !outcome.empty() ? outcome : error.code.empty() ? "refused" : error.code, cut);
     return;
   }
   exchange_->abort();
@@ -304,6 +347,10 @@ HttpHeaders Answer::headers(std::string_view content_type) const {
     fields.emplace_back("x-warmpath-policy", first.receipt().policy);
     fields.emplace_back("x-warmpath-trust", trust_name(first.trust()));
     fields.emplace_back("x-warmpath-predicted-cached-tokens", std::to_string(first.receipt().predicted_tokens));
+  }
+  if (wire_ == Wire::kMessages) fields.emplace_back("request-id", request_id_);
+  if (!prepared_.left_out.empty()) {
+    fields.emplace_back("x-warmpath-tools-left-out", header_list(prepared_.left_out));
   }
   if (prepared_.default_tools) fields.emplace_back("x-warmpath-tools", "default-rendering");
   if (prepared_.identity && prepared_.identity->description.synthetic)

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "router/salt_file.h"
+#include "router/random_id.h"
 
 namespace warmpath {
 
@@ -15,9 +15,9 @@ bool ended_well(const ChoiceText& choice) {
 }
 
 // An id for a call whose format has none. Mistral's templates take exactly nine letters and digits.
-std::string new_call_id(CallFormat format) {
-  if (format == CallFormat::kMistral) return bytes_to_hex(random_bytes(5)).substr(0, 9);
-  return "call_" + bytes_to_hex(random_bytes(12));
+std::string new_call_id(Wire wire, CallFormat format) {
+  if (format == CallFormat::kMistral) return random_id("").substr(0, 9);
+  return random_id(wire == Wire::kMessages ? "toolu_" : "call_");
 }
 
 // The token that ended a choice is not part of its text: it is made nobody's.
@@ -119,7 +119,7 @@ void AnswerChoices::write_pieces(int choice, ChoiceText& text, AnswerWriter& wri
 }
 
 std::string AnswerChoices::id_of(const AnswerPiece& piece) const {
-  return piece.id.empty() ? new_call_id(prepared_.markers->format().calls) : piece.id;
+  return piece.id.empty() ? new_call_id(prepared_.wire, prepared_.markers->format().calls) : piece.id;
 }
 
 bool AnswerChoices::take_back(int prompt) {

@@ -23,20 +23,16 @@ int64_t common_tokens(std::span<const TokenId> left, std::span<const TokenId> ri
 
 }  // namespace
 
-int64_t BaseFinder::count(PromptEncoder& encoder, const ChatRequest& request, const Conversation& conversation,
-                          std::span<const TokenId> tokens) {
+size_t BaseFinder::leading_messages(const Conversation& conversation) {
+  const auto& messages = conversation.messages.as_list().items;
+  return static_cast<size_t>(std::find_if(messages.begin(), messages.end(), is_user) - messages.begin());
+}
+
+int64_t BaseFinder::count(PromptEncoder& encoder, std::span<const std::string_view> source,
+                          const Conversation& conversation, std::span<const TokenId> tokens) {
   if (tokens.size() < 2 * kBlockTokens) return 0;  // no block lies before or behind it
   const auto& messages = conversation.messages.as_list().items;
-  const auto leading = static_cast<size_t>(std::find_if(messages.begin(), messages.end(), is_user) - messages.begin());
-
-  // JSON objects tell where they end, so joining them is not ambiguous.
-  std::vector<std::string_view> source(request.messages.begin(),
-                                       request.messages.begin() + static_cast<std::ptrdiff_t>(leading));
-  source.push_back(leading < messages.size() ? "user" : "none");
-  source.insert(source.end(), request.tools.begin(), request.tools.end());
-  source.push_back("kwargs");
-  source.push_back(request.template_kwargs);
-  source.push_back(request.reasoning_effort);
+  const size_t leading = leading_messages(conversation);
   const Hash128 key = secret_hash(source);
   if (const auto known = known_.find(key)) {
     const int64_t common = common_tokens(tokens, **known);

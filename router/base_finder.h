@@ -6,10 +6,10 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/token.h"
-#include "router/wire/chat.h"
 #include "text/lru_cache.h"
 #include "text/prompt_encoder.h"
 
@@ -19,8 +19,12 @@ class BaseFinder {
  public:
   BaseFinder() : known_(kMaxBytes) {}
 
-  // `tokens` are those of `conversation`, which was read from `request`. 0 when the template cannot render so little.
-  int64_t count(PromptEncoder& encoder, const ChatRequest& request, const Conversation& conversation,
+  // Messages before the first of the user.
+  static size_t leading_messages(const Conversation& conversation);
+
+  // `tokens` are those of `conversation`. `source` are bytes of the request that its base was read from; equal bytes
+  // should mean equal bases, which is checked. 0 when the template cannot render so little.
+  int64_t count(PromptEncoder& encoder, std::span<const std::string_view> source, const Conversation& conversation,
                 std::span<const TokenId> tokens);
 
  private:

@@ -1,12 +1,14 @@
 // Gateway: the handler of the main listener. Knows the routes, who may use them, and hands completions to Answer.
 //
-//   POST /v1/chat/completions, /v1/completions      (also without /v1)
+//   POST /v1/chat/completions, /v1/completions, /v1/messages, /v1/responses      (all of /v1 also without it)
+//   POST /v1/messages/count_tokens, /v1/tokenize
 //   GET  /v1/models, /v1/models/{name}
-//   GET  /healthz, /readyz, /health, /              no key needed
+//   GET  /healthz, /readyz, /health, /, /api/hello                               no key needed
 //
 // Thread safety: as HttpHandler: called on every I/O thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,28 +35,56 @@ class Gateway final : public HttpHandler {
   std::optional<HttpAnswer> refuse_before_body(const HttpRequest& request) override;
 
  private:
-  enum class Place { kNowhere, kRoot, kHealth, kReady, kChat, kCompletions, kModels, kModel };
+  enum class Place {
+    kNowhere,
+    kRoot,
+    kHealth,
+    kReady,
+    kChat,
+    kCompletions,
+    kMessages,
+    kResponses,
+    kCountTokens,
+    kTokenize,
+    kEmbeddings,
+    kModels,
+    kModel
+  };
   struct Target {
     Place place = Place::kNowhere;
     std::string_view rest;     // the model's name, percent-encoded
     std::string_view methods;  // allowed ones
   };
   static Target find_target(std::string_view path);
-  static bool is_completion(Place place);
+  static std::optional<Wire> wire_of(Place place);  // of what asks a replica for an answer
+  static bool is_work(Place place);                 // what costs the gateway or a replica work
   static bool needs_key(Place place);
+
+  // Somebody's request while it is answered here.
+  struct Visit {
+    Target target;
+    std::shared_ptr<const LiveSettings> settings;
+    std::optional<Identity> identity;
+    std::string request_id;
+    bool anthropic = false;  // errors have that wire's shape
+  };
+  Visit visit_of(const HttpRequest& request) const;
 
   static HttpAnswer text_reply(int status, std::string body);
   static HttpAnswer json_reply(std::string body);
-  static HttpAnswer error_reply(const WireError& error);
+  static HttpAnswer error_reply(const Visit& visit, const WireError& error);
 
-  std::optional<HttpAnswer> refusal(const HttpRequest& request, const Target& target, const LiveSettings& settings,
-                                    const std::optional<Identity>& identity);
-  static void log_request(const HttpRequest& request, const std::string& request_id, const Target& target,
-                          const LiveSettings& settings, const std::optional<Identity>& identity, int status);
-  void begin_completion(std::shared_ptr<HttpExchange> exchange, Wire wire, Identity identity, std::string request_id,
-                        std::shared_ptr<const LiveSettings> settings);
+  std::optional<HttpAnswer> refusal(const HttpRequest& request, const Visit& visit);
+  // Logs it and gives it its request id.
+  static void sign(const HttpRequest& request, const Visit& visit, HttpAnswer& reply);
+  static void send(HttpExchange& exchange, const Visit& visit, HttpAnswer reply);
+
+  void reply_from_body(std::shared_ptr<HttpExchange> exchange, Visit visit,
+                       std::function<bool(std::string_view, std::string&, WireError&)> work);
+  void count_tokens(std::shared_ptr<HttpExchange> exchange, Visit visit);
+  void tokenize(std::shared_ptr<HttpExchange> exchange, Visit visit);
   HttpAnswer list_models() const;
-  HttpAnswer show_model(std::string_view name) const;
+  HttpAnswer show_model(const Visit& visit) const;
   HttpAnswer show_readiness() const;
 
   Services& services_;

@@ -75,8 +75,8 @@ Result<std::unique_ptr<GatewayCore>> GatewayCore::create(const GatewayConfig& co
 void GatewayCore::use_settings(const GatewayConfig& config, std::shared_ptr<const Auth> auth) {
   LogLevel level{};
   if (parse_log_level(config.log.level, level)) set_log_level(level);
-  services_.set_settings(
-      std::make_shared<const LiveSettings>(LiveSettings{config.limits, config.log, std::move(auth), config.admin.hosts}));
+  services_.set_settings(std::make_shared<const LiveSettings>(
+      LiveSettings{config.limits, config.log, std::move(auth), config.admin.hosts}));
 }
 
 Result<std::vector<std::string>> GatewayCore::reload(const GatewayConfig& config) {

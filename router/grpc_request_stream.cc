@@ -25,8 +25,7 @@ constexpr size_t kKeptBytes = 256 * 1024;
 
 // About what it takes on the wire; a token has 5 bytes at most.
 size_t about_bytes(const GenerateRequest& request) {
-  return 512 + 5 * (request.prompt.size() + request.output_prefix.size()) +
-         32 * request.sampling.logit_bias.size();
+  return 512 + 5 * (request.prompt.size() + request.output_prefix.size()) + 32 * request.sampling.logit_bias.size();
 }
 
 grpc::ByteBuffer serialize(const v1::GenerateCalls& message) {

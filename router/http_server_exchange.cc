@@ -78,9 +78,7 @@ void HttpServerExchange::on_drain_over(std::function<void()> callback) {
   if (!is_over()) drain_callback_ = std::move(callback);
 }
 
-void HttpServerExchange::post(std::function<void()> task) {
-  thread_->post(std::move(task), shared_from_this());
-}
+void HttpServerExchange::post(std::function<void()> task) { thread_->post(std::move(task), shared_from_this()); }
 
 void HttpServerExchange::post_after(double delay_s, std::function<void()> task) {
   if (connection_ != nullptr) connection_->post_after(delay_s, std::move(task));

@@ -1,5 +1,9 @@
 #include "router/model_list.h"
 
+#include <fmt/chrono.h>
+
+#include <ctime>
+
 #include "router/wire/json_writer.h"
 
 namespace warmpath {
@@ -19,6 +23,7 @@ void append_model(std::string& out, const ServedModel& model, std::string_view n
   text("type", "model");
   text("owned_by", "warmpath");
   text("display_name", name);
+  text("created_at", fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(created))));
   if (name != model.name()) text("root", model.name());
   if (const auto identity = model.identity()) {
     out += R"("max_model_len":)";

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/block_chain.h"
 #include "router/wire/chat.h"
 #include "router/wire/completions.h"
+#include "router/wire/json_reader.h"
+#include "router/wire/messages.h"
+#include "router/wire/responses.h"
 
 namespace warmpath {
 
@@ -50,30 +54,90 @@ void choose_parser(const Conversation& conversation, PreparedRequest& prepared) 
   prepared.parser_options.in_reasoning = conversation.add_generation_prompt && prompt_opens_reasoning(*markers, tail);
 }
 
-bool encode_chat(std::string_view body, PreparedRequest& prepared, const Fleet& fleet, WireError& error) {
-  ChatRequest request;
-  if (!parse_chat(body, request, error)) return false;
-  prepared.options = std::move(request.options);
-  if (!find_model(fleet, prepared, error)) return false;
+// What BaseFinder tells bases apart by. JSON objects tell where they end, so joining them is not ambiguous.
+std::vector<std::string_view> base_source(const ChatRequest& request, const Conversation& conversation) {
+  const size_t leading = BaseFinder::leading_messages(conversation);
+  std::vector<std::string_view> source(request.messages.begin(),
+                                       request.messages.begin() + static_cast<std::ptrdiff_t>(leading));
+  source.push_back(leading < request.messages.size() ? "user" : "none");
+  source.insert(source.end(), request.tools.begin(), request.tools.end());
+  source.push_back("kwargs");
+  source.push_back(request.template_kwargs);
+  source.push_back(request.reasoning_effort);
+  return source;
+}
+
+std::vector<std::string_view> base_source(const MessagesRequest& request, const Conversation&) {
+  std::vector<std::string_view> source = request.tools;
+  source.insert(source.end(), {"messages", request.system_blocks, request.system_text, "effort", request.effort});
+  return source;
+}
+
+std::vector<std::string_view> base_source(const ResponsesRequest& request, const Conversation&) {
+  std::vector<std::string_view> source = request.tools;
+  source.insert(source.end(), {"responses", request.instructions, "effort", request.effort});
+  if (!request.input.empty()) source.push_back(request.input.front());
+  return source;
+}
+
+// Renders and tokenizes what the adapters have read.
+bool encode_conversation(const Conversation& conversation, std::span<const std::string_view> base_source,
+                         PreparedRequest& prepared, WireError& error) {
   PromptEncoder& encoder = *prepared.identity->encoder;
-  if (encoder.chat_template() == nullptr) {
-    error = bad_request("model", fmt::format("'{}' has no chat template; use /v1/completions", prepared.asked_model));
-    return false;
-  }
-  Conversation conversation;
-  if (!read_conversation(request, encoder.messages(), conversation, error)) return false;
   Result<EncodedPrompt> encoded = encoder.encode_conversation(conversation);
   if (!encoded.ok()) {
     error = from_status(encoded.status());
-    if (error.status == 400) error.param = "messages";
+    if (error.status == 400) error.param = prompt_field(prepared.wire);
     return false;
   }
   prepared.default_tools = encoded->default_tools;
   PreparedPrompt& prompt = prepared.prompts.emplace_back();
   prompt.tokens = std::move(encoded->tokens);
-  prompt.base_tokens = prepared.identity->bases->count(encoder, request, conversation, prompt.tokens);
+  prompt.base_tokens = prepared.identity->bases->count(encoder, base_source, conversation, prompt.tokens);
   choose_parser(conversation, prepared);
   return true;
+}
+
+// Scanned, then read with the message cache of the model that it names.
+template <typename Request, typename Read>
+bool encode_with(Request& request, Read read, PreparedRequest& prepared, const Fleet& fleet, WireError& error) {
+  prepared.options = std::move(request.options);
+  if (!find_model(fleet, prepared, error)) return false;
+  if (prepared.identity->encoder->chat_template() == nullptr) {
+    error = bad_request("model", fmt::format("'{}' has no chat template; use /v1/completions", prepared.asked_model));
+    return false;
+  }
+  Conversation conversation;
+  if (!read(prepared.identity->encoder->messages(), conversation)) return false;
+  return encode_conversation(conversation, base_source(request, conversation), prepared, error);
+}
+
+bool encode_chat(std::string_view body, PreparedRequest& prepared, const Fleet& fleet, WireError& error) {
+  ChatRequest request;
+  if (!parse_chat(body, request, error)) return false;
+  const auto read = [&](MessageCache& cache, Conversation& conversation) {
+    return read_conversation(request, cache, conversation, error);
+  };
+  return encode_with(request, read, prepared, fleet, error);
+}
+
+bool encode_messages(std::string_view body, bool counting, PreparedRequest& prepared, const Fleet& fleet,
+                     WireError& error) {
+  MessagesRequest request;
+  if (!parse_messages(body, counting, request, error)) return false;
+  const auto read = [&](MessageCache& cache, Conversation& conversation) {
+    return read_messages(request, cache, conversation, prepared.left_out, error);
+  };
+  return encode_with(request, read, prepared, fleet, error);
+}
+
+bool encode_responses(std::string_view body, PreparedRequest& prepared, const Fleet& fleet, WireError& error) {
+  ResponsesRequest request;
+  if (!parse_responses(body, request, error)) return false;
+  const auto read = [&](MessageCache& cache, Conversation& conversation) {
+    return read_responses(request, cache, conversation, prepared.response_tools, prepared.left_out, error);
+  };
+  return encode_with(request, read, prepared, fleet, error);
 }
 
 bool encode_completion(std::string_view body, PreparedRequest& prepared, const Fleet& fleet, WireError& error) {
@@ -105,7 +169,7 @@ bool encode_completion(std::string_view body, PreparedRequest& prepared, const F
 
 // How many tokens may follow the prompt, or context_length_exceeded.
 bool fit_context(const PreparedRequest& prepared, PreparedPrompt& prompt, WireError& error) {
-  const std::string_view param = prepared.wire == Wire::kChat ? "messages" : "prompt";
+  const std::string_view param = prompt_field(prepared.wire);
   const int64_t context = prepared.identity->description.context_tokens;
   const auto size = static_cast<int64_t>(prompt.tokens.size());
   const int64_t wanted = prepared.options.sampling.max_tokens;  // -1: as many as fit
@@ -136,13 +200,43 @@ std::string salt_of(std::string_view tenant_salt, std::string_view cache_salt) {
 
 }  // namespace
 
-std::string_view wire_name(Wire wire) { return wire == Wire::kChat ? "chat" : "completions"; }
+std::string_view wire_name(Wire wire) {
+  switch (wire) {
+    case Wire::kChat:
+      return "chat";
+    case Wire::kCompletions:
+      return "completions";
+    case Wire::kMessages:
+      return "messages";
+    case Wire::kResponses:
+      return "responses";
+  }
+  return "";
+}
+
+std::string_view prompt_field(Wire wire) {
+  if (wire == Wire::kCompletions) return "prompt";
+  return wire == Wire::kResponses ? "input" : "messages";
+}
 
 bool prepare(Wire wire, std::string_view body, std::string_view tenant_salt, const Fleet& fleet,
              PreparedRequest& prepared, WireError& error) {
   prepared.wire = wire;
-  const bool encoded =
-      wire == Wire::kChat ? encode_chat(body, prepared, fleet, error) : encode_completion(body, prepared, fleet, error);
+  bool encoded = false;
+  switch (wire) {
+    case Wire::kChat:
+      encoded = encode_chat(body, prepared, fleet, error);
+      break;
+    case Wire::kCompletions:
+      encoded = encode_completion(body, prepared, fleet, error);
+      break;
+    case Wire::kMessages:
+      encoded = encode_messages(body, false, prepared, fleet, error);
+      break;
+    case Wire::kResponses:
+      encoded = encode_responses(body, prepared, fleet, error);
+      break;
+  }
   if (!encoded) return false;
   const Status valid = validate(prepared.options.sampling, prepared.identity->description.vocabulary);
   if (!valid.ok()) {
@@ -170,6 +264,26 @@ bool prepare(Wire wire, std::string_view body, std::string_view tenant_salt, con
     if (!fit_context(prepared, prompt, error)) return false;
     prompt.chain = chain_of(root, prompt.tokens);
   }
+  return true;
+}
+
+bool encode_prompt(std::string_view body, const Fleet& fleet, PreparedRequest& prepared, WireError& error) {
+  bool has_messages = false;
+  if (!parse_body(body, error, [&](const JsonField& field) {
+        has_messages = has_messages || field.name == "messages";
+        return true;
+      })) {
+    return false;
+  }
+  prepared.wire = has_messages ? Wire::kChat : Wire::kCompletions;
+  return has_messages ? encode_chat(body, prepared, fleet, error) : encode_completion(body, prepared, fleet, error);
+}
+
+bool count_prompt_tokens(std::string_view body, const Fleet& fleet, int64_t& tokens, WireError& error) {
+  PreparedRequest prepared;
+  prepared.wire = Wire::kMessages;
+  if (!encode_messages(body, true, prepared, fleet, error)) return false;
+  tokens = static_cast<int64_t>(prepared.prompts.front().tokens.size());
   return true;
 }
 

@@ -11,14 +11,16 @@
 #include "base/hash128.h"
 #include "router/fleet.h"
 #include "router/wire/generation_options.h"
+#include "router/wire/response_tools.h"
 #include "router/wire/wire_error.h"
 #include "text/answer/answer_parser.h"
 #include "text/stop_matcher.h"
 
 namespace warmpath {
 
-enum class Wire : uint8_t { kChat, kCompletions };
+enum class Wire : uint8_t { kChat, kCompletions, kMessages, kResponses };
 std::string_view wire_name(Wire wire);
+std::string_view prompt_field(Wire wire);  // the body's field that holds the prompt
 
 struct PreparedPrompt {
   std::vector<TokenId> tokens;  // never empty
@@ -38,7 +40,9 @@ struct PreparedRequest {
   AnswerParser::Options parser_options;
   std::string salt;
   std::vector<PreparedPrompt> prompts;
-  bool default_tools = false;  // tools were written by the gateway's own rendering, not by the model's template
+  std::shared_ptr<const ResponseTools> response_tools;  // of the responses wire
+  std::vector<std::string> left_out;  // names of tools that the model does not see, because servers elsewhere run them
+  bool default_tools = false;         // tools were written by the gateway's own rendering, not by the model's template
 
   size_t choices() const { return prompts.size() * static_cast<size_t>(options.sampling.n); }
 };
@@ -46,5 +50,11 @@ struct PreparedRequest {
 // `body` is followed by at least 64 readable bytes. `tenant_salt` is the tenant's; the request's cache_salt is added.
 bool prepare(Wire wire, std::string_view body, std::string_view tenant_salt, const Fleet& fleet,
              PreparedRequest& prepared, WireError& error);
+
+// Only the tokens: of a body that has `messages` as on the chat wire, or a `prompt` as on the completions wire.
+bool encode_prompt(std::string_view body, const Fleet& fleet, PreparedRequest& prepared, WireError& error);
+
+// How many tokens the prompt of a messages body has: as prepare() makes it, and without its limits.
+bool count_prompt_tokens(std::string_view body, const Fleet& fleet, int64_t& tokens, WireError& error);
 
 }  // namespace warmpath

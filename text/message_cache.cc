@@ -45,8 +45,15 @@ Result<Value> MessageCache::read(std::string_view raw_json) {
 }
 
 Result<Value> MessageCache::read(std::string_view raw_json, size_t& budget) {
+  return read(
+      raw_json, {}, [](const Value& message) { return Result<Value>(with_parsed_tool_arguments(message)); }, budget);
+}
+
+Result<Value> MessageCache::read(std::string_view raw_json, std::string_view kind, Translate translate,
+                                 size_t& budget) {
   const auto over_budget = [] { return resource_exhausted("too many JSON values"); };
-  const Hash128 key = secret_hash(raw_json);
+  const std::string_view pieces[] = {kind, raw_json};
+  const Hash128 key = secret_hash(pieces);
   if (auto found = shards_->cache.find(key)) {
     shards_->hits.fetch_add(1, std::memory_order_relaxed);
     if (found->bytes > budget) return over_budget();
@@ -57,11 +64,12 @@ Result<Value> MessageCache::read(std::string_view raw_json, size_t& budget) {
   Result<Value> parsed = value_from_json(raw_json, Origin::kMessage, budget / kValueBytes);
   if (!parsed.ok()) return parsed;
   if (!parsed->is_dict()) return invalid_argument("a message must be a JSON object");
-  Value message = with_parsed_tool_arguments(*parsed);
-  const size_t bytes = bytes_of(message);
+  Result<Value> message = translate(*parsed);
+  if (!message.ok()) return message;
+  const size_t bytes = bytes_of(*message);
   if (bytes > budget) return over_budget();
   budget -= bytes;
-  shards_->cache.insert(key, {message, bytes}, bytes);
+  shards_->cache.insert(key, {*message, bytes}, bytes);
   return message;
 }
 

@@ -23,6 +23,10 @@ class MessageCache {
   Result<Value> read(std::string_view raw_json, size_t& budget);
   // With a budget of its own: budget_for(raw_json.size()).
   Result<Value> read(std::string_view raw_json);
+  // The same, but translated; what is remembered is the translation (a frozen value, of any type). `kind` tells
+  // translations of equal bytes apart.
+  using Translate = Result<Value> (*)(const Value& object);
+  Result<Value> read(std::string_view raw_json, std::string_view kind, Translate translate, size_t& budget);
 
   // Memory for messages of so many bytes of JSON together: ample for any conversation, and a bound for JSON made of
   // millions of empty objects.

@@ -1,5 +1,6 @@
 // AnswerWriter: the bytes of an answer on one wire, streamed or whole. One per request; it knows the JSON and nothing
-// of tokens, replicas or time. Implementations: chat_writer.cc, completion_writer.cc.
+// of tokens, replicas or time. Implementations: chat_writer.cc, completion_writer.cc, messages_writer.cc,
+// responses_writer.cc.
 //
 // A stream is: open() once, then per choice, in any interleaving, text(), reasoning() and calls (call(), arguments()
 // any number of times, end_call()) and one finish(), then close(). keep_alive() may come anywhere after open(). Every
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "proto/generate.h"
+#include "router/wire/response_tools.h"
 
 namespace warmpath {
 
@@ -57,12 +59,13 @@ struct AnswerChoice {
 };
 
 struct AnswerHead {
-  std::string id;           // "chatcmpl-..." or "cmpl-..."
+  std::string id;           // "chatcmpl-...", "cmpl-...", "msg_...", "resp_..."
   int64_t created = 0;      // seconds since 1970
   std::string model;        // as the client named it
   std::string fingerprint;  // system_fingerprint
   bool logprobs = false;
-  bool include_usage = false;  // a stream ends with a usage chunk, and other chunks say "usage":null
+  std::shared_ptr<const ResponseTools> tools;  // of the responses wire: what the model's names for tools stand for
+  bool include_usage = false;                  // a stream ends with a usage chunk, and other chunks say "usage":null
 };
 
 class AnswerWriter {
@@ -86,6 +89,8 @@ class AnswerWriter {
 
 std::unique_ptr<AnswerWriter> chat_writer(AnswerHead head);
 std::unique_ptr<AnswerWriter> completion_writer(AnswerHead head);
+std::unique_ptr<AnswerWriter> messages_writer(AnswerHead head);
+std::unique_ptr<AnswerWriter> responses_writer(AnswerHead head);
 
 // Shared pieces of the two: `{"prompt_tokens":...}`; `"stop"`, `"length"` or `"tool_calls"`; and the opening of an
 // object ({"id":...,"object":OBJECT,"created":...,"model":...,"system_fingerprint":...).

@@ -38,18 +38,6 @@ struct Pending {
   bool has_messages = false;
 };
 
-bool read_objects(const JsonField& field, size_t most, std::vector<std::string_view>& out) {
-  out.clear();
-  return field.elements([&](JsonValue& value, size_t position) {
-    if (position == most) return field.refuse(fmt::format("has more than {} entries", most));
-    JsonType type{};
-    const JsonField item = field.item(value);
-    if (!item.type(type)) return false;
-    if (type != JsonType::object) return field.refuse(fmt::format("must hold objects; entry {} is none", position));
-    return item.raw(out.emplace_back());
-  });
-}
-
 bool read_tool_choice(const JsonField& field, Pending& pending) {
   JsonType type{};
   if (!field.type(type)) return false;
@@ -87,9 +75,9 @@ bool read_chat_field(const JsonField& field, ChatRequest& request, Pending& pend
   const std::string_view name = field.name;
   if (name == "messages") {
     pending.has_messages = true;
-    return read_objects(field, SIZE_MAX, request.messages);
+    return field.objects(SIZE_MAX, request.messages);
   }
-  if (name == "tools") return read_objects(field, kMaxTools, request.tools);
+  if (name == "tools") return field.objects(kMaxTools, request.tools);
   switch (read_shared_field(field, request.options)) {
     case FieldOutcome::kRead:
       return true;

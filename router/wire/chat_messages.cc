@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "router/wire/chat.h"
+#include "router/wire/chat_value.h"
 #include "text/json_value.h"
 
 namespace warmpath {
@@ -30,11 +31,6 @@ std::string what_is_wrong(const Status& status) {
 
 std::string at_message(size_t position, std::string_view rest = "") {
   return fmt::format("messages[{}]{}", position, rest);
-}
-
-// A string Value, compared without a copy where it is in one piece (which request strings are).
-bool is_text(const Value* value, std::string_view text) {
-  return value != nullptr && value->is_string() && value->as_text() == text;
 }
 
 bool check_parts(const Value& parts, size_t position, WireError& error) {

@@ -40,30 +40,6 @@ bool read_name_into(const JsonField& field, std::string& target) {
   return true;
 }
 
-bool read_stop(const JsonField& field, GenerationOptions& options) {
-  std::vector<std::string>& stop = options.sampling.stop;
-  stop.clear();
-  JsonType type{};
-  if (!field.type(type)) return false;
-  const auto add = [&](const JsonField& item) {
-    std::string text;
-    if (!item.text(text)) return false;
-    if (text.empty()) return item.refuse("must not be an empty string");
-    if (text.size() > kMaxStopStringBytes) {
-      return item.refuse(
-          fmt::format("holds a string of {} bytes; at most {} are allowed", text.size(), kMaxStopStringBytes));
-    }
-    if (stop.size() == kMaxStopStrings) {
-      return item.refuse(fmt::format("has too many strings; at most {} are allowed", kMaxStopStrings));
-    }
-    stop.push_back(std::move(text));
-    return true;
-  };
-  if (type == JsonType::string) return add(field);
-  if (type != JsonType::array) return field.refuse("must be a string or an array of strings");
-  return field.elements([&](JsonValue& value, size_t) { return add(field.item(value)); });
-}
-
 bool read_stop_token_ids(const JsonField& field, GenerationOptions& options) {
   options.sampling.stop_tokens.clear();
   return field.elements([&](JsonValue& value, size_t position) {
@@ -194,6 +170,30 @@ constexpr Refused kRefused[] = {
 };
 
 }  // namespace
+
+bool read_stop(const JsonField& field, GenerationOptions& options) {
+  std::vector<std::string>& stop = options.sampling.stop;
+  stop.clear();
+  JsonType type{};
+  if (!field.type(type)) return false;
+  const auto add = [&](const JsonField& item) {
+    std::string text;
+    if (!item.text(text)) return false;
+    if (text.empty()) return item.refuse("must not be an empty string");
+    if (text.size() > kMaxStopStringBytes) {
+      return item.refuse(
+          fmt::format("holds a string of {} bytes; at most {} are allowed", text.size(), kMaxStopStringBytes));
+    }
+    if (stop.size() == kMaxStopStrings) {
+      return item.refuse(fmt::format("has too many strings; at most {} are allowed", kMaxStopStrings));
+    }
+    stop.push_back(std::move(text));
+    return true;
+  };
+  if (type == JsonType::string) return add(field);
+  if (type != JsonType::array) return field.refuse("must be a string or an array of strings");
+  return field.elements([&](JsonValue& value, size_t) { return add(field.item(value)); });
+}
 
 bool read_neutral(const JsonField& field, std::optional<double> neutral, std::string_view why) {
   JsonType type{};

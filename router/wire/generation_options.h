@@ -33,6 +33,9 @@ enum class FieldOutcome {
 
 FieldOutcome read_shared_field(const JsonField& field, GenerationOptions& options);
 
+// Stop strings under whatever name: a string or an array of strings.
+bool read_stop(const JsonField& field, GenerationOptions& options);
+
 // For fields whose only supported value is "nothing": false unless the value is false, empty, or the number `neutral`.
 bool read_neutral(const JsonField& field, std::optional<double> neutral, std::string_view why);
 

@@ -165,6 +165,18 @@ bool JsonField::raw(std::string_view& out) const {
   return true;
 }
 
+bool JsonField::objects(size_t most, std::vector<std::string_view>& out) const {
+  out.clear();
+  return elements([&](JsonValue& element, size_t position) {
+    if (position == most) return refuse(fmt::format("has more than {} entries", most));
+    JsonType found{};
+    const JsonField object = item(element);
+    if (!object.type(found)) return false;
+    if (found != JsonType::object) return refuse(fmt::format("must hold objects; entry {} is none", position));
+    return object.raw(out.emplace_back());
+  });
+}
+
 bool JsonField::elements(const std::function<bool(JsonValue&, size_t)>& each) const {
   JsonType found{};
   if (!type(found)) return false;

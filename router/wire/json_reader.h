@@ -12,6 +12,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "router/wire/wire_error.h"
 
@@ -46,6 +47,8 @@ struct JsonField {
   bool text(std::string& out) const;
   // The bytes of an object or array as they stand in the body.
   bool raw(std::string_view& out) const;
+  // The objects of an array as they stand in the body; more than `most` are refused, and so is anything else.
+  bool objects(size_t most, std::vector<std::string_view>& out) const;
   // Calls `each` for every element / member; it returns false to stop with its own error.
   bool elements(const std::function<bool(JsonValue&, size_t)>& each) const;
   bool members(const std::function<bool(std::string_view key, JsonValue&)>& each) const;

@@ -39,6 +39,8 @@ WireError context_overflow(std::string_view param, int64_t context_tokens, int64
   WireError error;
   error.param = std::string(param);
   error.code = "context_length_exceeded";
+  error.prompt_tokens = prompt_tokens + completion_tokens;
+  error.context_tokens = context_tokens;
   if (completion_tokens > 0) {
     error.message = fmt::format(
         "This model's maximum context length is {} tokens. However, you requested {} tokens ({} in the {}, {} in the "
@@ -75,6 +77,50 @@ WireError from_status(const Status& status) {
     default:
       return {.status = 500, .message = status.message(), .type = "server_error", .code = "internal_error"};
   }
+}
+
+namespace {
+
+std::string_view anthropic_type(const WireError& error) {
+  switch (error.status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    case 504:
+      return "timeout_error";
+    default:
+      return error.status < 500 ? "invalid_request_error" : "api_error";
+  }
+}
+
+}  // namespace
+
+int anthropic_status(const WireError& error) { return error.status == 503 ? 529 : error.status; }
+
+std::string anthropic_error_body(const WireError& error, std::string_view request_id) {
+  std::string message = error.message;
+  if (error.code == "context_length_exceeded") {
+    message = error.context_tokens > 0
+                  ? fmt::format("prompt is too long: {} tokens > {} maximum", error.prompt_tokens, error.context_tokens)
+                  : "prompt is too long: " + error.message;
+  }
+  std::string body = R"({"type":"error","error":{"type":)";
+  append_json_string(body, anthropic_type(error));
+  body += R"(,"message":)";
+  append_json_string(body, message);
+  body += R"(},"request_id":)";
+  append_json_string(body, request_id);
+  body += '}';
+  return body;
 }
 
 std::string error_body(const WireError& error) {

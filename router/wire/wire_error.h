@@ -1,5 +1,6 @@
-// WireError: an answer that is not a completion, in the OpenAI wire's shape:
+// WireError: an answer that is not a completion. OpenAI's wires and Anthropic's write it in their own shapes:
 //   {"error":{"message":"...","type":"...","param":"..."|null,"code":"..."|null}}
+//   {"type":"error","error":{"type":"...","message":"..."},"request_id":"..."}
 // Thread safety: values and pure functions.
 #pragma once
 
@@ -15,9 +16,11 @@ struct WireError {
   int status = 400;  // HTTP
   std::string message = {};
   std::string type = "invalid_request_error";
-  std::string param = {};  // the body field at fault; empty = null
-  std::string code = {};   // empty = null
-  int retry_after_s = 0;   // > 0: a Retry-After header goes with it (always so for 429 and 503)
+  std::string param = {};     // the body field at fault; empty = null
+  std::string code = {};      // empty = null
+  int64_t prompt_tokens = 0;  // of a context overflow: what was asked for, and what there is
+  int64_t context_tokens = 0;
+  int retry_after_s = 0;  // > 0: a Retry-After header goes with it (always so for 429 and 503)
 
   bool operator==(const WireError&) const = default;
 };
@@ -38,5 +41,9 @@ WireError context_overflow(std::string_view param, int64_t context_tokens, int64
 WireError from_status(const Status& status);
 
 std::string error_body(const WireError& error);
+
+// Anthropic's shape, types, words (a prompt that is too long) and statuses (529 where others say 503).
+std::string anthropic_error_body(const WireError& error, std::string_view request_id);
+int anthropic_status(const WireError& error);
 
 }  // namespace warmpath
