@@ -38,12 +38,24 @@ TEST(MockScript, TheFirstLineThatFitsAnswers) {
   EXPECT_EQ((*MockScript::parse(""))->pick("x"), nullptr);
 }
 
+TEST(MockScript, CallsAndReasoningAreWrittenAsAModelWritesThem) {
+  const auto script = MockScript::parse(
+      R"({"reply": "Look.", "reasoning": "hm", "calls": [{"name": "ls", "arguments": {"path": "a\"b"}}, {"name": "pwd"}]})"
+      "\n"
+      R"({"calls": []})");
+  ASSERT_TRUE(script.ok()) << script.status().to_string();
+  EXPECT_EQ((*script)->pick("x")->reply,
+            "<think>\nhm\n</think>\n\nLook.\n<tool_call>\n{\"name\": \"ls\", \"arguments\": {\"path\":\"a\\\"b\"}}\n"
+            "</tool_call>\n<tool_call>\n{\"name\": \"pwd\", \"arguments\": {}}\n</tool_call>");
+}
+
 TEST(MockScript, MistakesAreNamed) {
   for (const auto& [line, text] :
        std::vector<std::pair<std::string, std::string>>{{"\n{", "script line 2: it is not a JSON object"},
                                                         {"[]", "not a JSON object"},
                                                         {R"({"repl": "x"})", "field 'repl' is not known"},
                                                         {R"({"reply": 3})", "'reply' must be a string"},
+                                                        {R"({"calls": [{"arguments": {}}]})", "'calls' must hold"},
                                                         {R"({"times": 0})", "'times' must be a number from 1 on"},
                                                         {R"({"fault": "boom"})", "use refuse, error, hang or exit"},
                                                         {R"({"status": "boom"})", "status 'boom' is not known"}}) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <fstream>
 #include <iterator>
 
@@ -50,6 +51,22 @@ Status read_fault(const std::string& name, MockReply::Fault& fault) {
   return invalid_argument(fmt::format("fault '{}' is not known; use refuse, error, hang or exit", name));
 }
 
+// Each call as models of the Hermes family write it, a line apart.
+Status read_calls(const json::value& value, std::string& text) {
+  if (!value.is_array()) return invalid_argument("'calls' must be an array");
+  for (const json::value& call : value.get_array()) {
+    const json::object* object = call.if_object();
+    const json::value* name = object != nullptr ? object->if_contains("name") : nullptr;
+    const json::value* arguments = object != nullptr ? object->if_contains("arguments") : nullptr;
+    if (name == nullptr || !name->is_string() || (arguments != nullptr && !arguments->is_object())) {
+      return invalid_argument("'calls' must hold {\"name\": \"...\", \"arguments\": {...}}");
+    }
+    text += fmt::format("\n<tool_call>\n{{\"name\": {}, \"arguments\": {}}}\n</tool_call>", json::serialize(*name),
+                        arguments != nullptr ? json::serialize(*arguments) : "{}");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status MockScript::parse_line(std::string_view text, Line& line) {
@@ -61,6 +78,8 @@ Status MockScript::parse_line(std::string_view text, Line& line) {
   int64_t count = 0;
   StatusCode code = reply.status.code();
   std::string message = reply.status.message();
+  std::string reasoning;
+  std::string calls;
   for (const json::key_value_pair& pair : value.get_object()) {
     const std::string_view field(pair.key().data(), pair.key().size());
     if (field == "when") {
@@ -71,6 +90,10 @@ Status MockScript::parse_line(std::string_view text, Line& line) {
       line.left = count;
     } else if (field == "reply") {
       WARMPATH_RETURN_IF_ERROR(read_text(pair.value(), field, reply.reply.emplace()));
+    } else if (field == "reasoning") {
+      WARMPATH_RETURN_IF_ERROR(read_text(pair.value(), field, reasoning));
+    } else if (field == "calls") {
+      WARMPATH_RETURN_IF_ERROR(read_calls(pair.value(), calls));
     } else if (field == "fault") {
       WARMPATH_RETURN_IF_ERROR(read_text(pair.value(), field, word));
       WARMPATH_RETURN_IF_ERROR(read_fault(word, reply.fault));
@@ -85,8 +108,13 @@ Status MockScript::parse_line(std::string_view text, Line& line) {
       WARMPATH_RETURN_IF_ERROR(read_text(pair.value(), field, message));
     } else {
       return invalid_argument(fmt::format(
-          "field '{}' is not known; use when, times, reply, fault, after_tokens, status and message", field));
+          "field '{}' is not known; use when, times, reply, reasoning, calls, fault, after_tokens, status and message",
+          field));
     }
+  }
+  if (!reasoning.empty() || !calls.empty()) {
+    if (!reasoning.empty()) reasoning = "<think>\n" + reasoning + "\n</think>\n\n";
+    reply.reply = reasoning + reply.reply.value_or("") + calls;
   }
   reply.status = {code, std::move(message)};
   return {};

@@ -4,10 +4,15 @@
 //
 //   {"when": "weather", "reply": "It rains.", "times": 1}        ends with the model's end token
 //   {"reply": "one two three", "fault": "hang", "after_tokens": 2}
+//   {"when": "<tools>", "reply": "Let me look.", "calls": [{"name": "bash", "arguments": {"command": "ls"}}]}
 //
 //   when          fits when the prompt's text contains it; absent = fits every prompt
 //   times         how often this line is used, over all replicas of the process; absent = always
-//   reply         the text; absent = the fixed text
+//   reply         the text; absent = the fixed text, or none where there are calls or reasoning
+//   reasoning     before the text, written <think>...</think>
+//   calls         of tools, after the text, written <tool_call>{"name": ..., "arguments": {...}}</tool_call>: what a
+//                 gateway reads under `parsers: {tools: tagged, reasoning: think}`. A model's own spelling of calls
+//                 goes into `reply`
 //   fault         "refuse"  refused before anything is generated, with `status`
 //                 "error"   ends with `status` after `after_tokens` tokens
 //                 "hang"    nothing more after `after_tokens` tokens, until the caller cancels
@@ -16,6 +21,8 @@
 //   status        "unavailable" when absent; the names of base/status.h
 //   message       goes with it
 //
+// To play an agent's task, give each step a `when` that only the step before it produces (a word that its command
+// prints), the last step first: then retries and requests beside the task get what belongs to them.
 // Lines that are empty or start with # are skipped. Thread safety: any thread may call pick().
 #pragma once
 
