@@ -1,7 +1,7 @@
-"""Runs the official OpenAI clients against `warmpath up` with the default model.
+"""Runs the official OpenAI and Anthropic clients against `warmpath up` with the default model.
 
 usage: python3 run.py BUILD_FOLDER
-Installs the pinned clients under BUILD_FOLDER/clients (pip into a venv, npm), starts a fleet, runs both, ends the fleet.
+Installs the pinned clients under BUILD_FOLDER/clients (pip into a venv, npm), starts a fleet, runs them, ends the fleet.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import tempfile
 import time
 
 PYTHON_CLIENT = "openai==3.57.0"
-NODE_CLIENT = "openai@6.49.0"
+NODE_CLIENTS = ["openai@6.49.0", "@anthropic-ai/sdk@1.14.0"]
 
 here = pathlib.Path(__file__).resolve().parent
 build = pathlib.Path(sys.argv[1]).resolve()
@@ -25,9 +25,10 @@ def install():
     if not (venv / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     subprocess.run([venv / "bin" / "pip", "install", "-q", "--disable-pip-version-check", PYTHON_CLIENT], check=True)
-    subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--prefix", clients, NODE_CLIENT],
+    subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--prefix", clients, *NODE_CLIENTS],
                    check=True, stdout=subprocess.DEVNULL)
-    shutil.copy(here / "client.mjs", clients / "client.mjs")
+    for script in ("client.mjs", "anthropic.mjs"):
+        shutil.copy(here / script, clients / script)
 
 
 def wait_for_port(process, ready, log):
@@ -49,7 +50,8 @@ with tempfile.TemporaryDirectory() as folder:
     failed = False
     try:
         url = f"http://127.0.0.1:{wait_for_port(fleet, ready, log)}/v1"
-        for command in ([clients / "venv" / "bin" / "python", here / "client.py", url], ["node", clients / "client.mjs", url]):
+        for command in ([clients / "venv" / "bin" / "python", here / "client.py", url], ["node", clients / "client.mjs", url],
+                        ["node", clients / "anthropic.mjs", url]):
             failed |= subprocess.run(command).returncode != 0
     finally:
         fleet.terminate()
