@@ -213,7 +213,7 @@ TEST_F(WiresTest, ProbesAndSmallEndpoints) {
               HasSubstr(R"("tokens":[)"));
   EXPECT_EQ(ask("POST", "/v1/tokenize", R"({"messages":[]})").status, 400);
   const SeenAnswer embeddings = ask("POST", "/v1/embeddings", R"({"input":"a"})");
-  EXPECT_EQ(embeddings.status, 400);
+  EXPECT_EQ(embeddings.status, 404);
   EXPECT_THAT(embeddings.body, HasSubstr("none of them makes embeddings"));
   EXPECT_THAT(ask("GET", "/v1/models").body, HasSubstr(R"("created_at":"20)"));
   EXPECT_EQ(ask("POST", "/responses", R"({"input":"a","previous_response_id":"r"})").status, 400);

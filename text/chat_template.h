@@ -25,6 +25,9 @@ struct TemplateAbilities {
   bool content_parts = false;      // content may be a list of text parts
   bool null_content = false;       // an assistant message with tool calls may have null content
   bool reasoning = false;          // `enable_thinking` or `reasoning_content` changes the prompt
+  bool several_systems = false;    // two leading system messages both reach the prompt
+  bool late_system = false;        // so does a system message after the first turn
+  bool repeated_roles = false;     // so do two messages of the user, or the assistant, in a row
   bool generation_prompt = false;  // add_generation_prompt adds the assistant's header
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "text/jinja/python_text.h"
+#include "text/role_folding.h"
 
 namespace warmpath {
 namespace {
@@ -86,6 +87,7 @@ class Adapter {
       adapted.conversation.tools = Value::none();
       default_tools_ = changed_ = true;
     }
+    if (fold_roles(abilities_, messages_)) changed_ = true;
     adapted.default_tools = default_tools_;
     adapted.joined_parts = joined_parts_;
     if (changed_) {

@@ -72,6 +72,20 @@ TemplateAbilities probe_abilities(const ChatTemplate& chat_template) {
       true);
   abilities.reasoning = holds(thought, "qkthought") || prober.render(user, false, R"({"enable_thinking": true})") !=
                                                            prober.render(user, false, R"({"enable_thinking": false})");
+  const std::string two = prober.render(R"([{"role": "system", "content": "qkfirst"}, {"role": "system", "content":
+      "qksecond"}, )" + std::string(kUser) +
+                                        "]");
+  abilities.several_systems = holds(two, "qkfirst") && holds(two, "qksecond");
+  abilities.late_system =
+      holds(prober.render("[" + std::string(kUser) + R"(, {"role": "assistant", "content": "a"}, )" +
+                          std::string(kUser) + R"(, {"role": "system", "content": "qklate"}])"),
+            "qklate");
+  const std::string again =
+      prober.render(R"([{"role": "user", "content": "qkone"}, {"role": "user", "content": "qktwo"},
+      {"role": "assistant", "content": "qkthree"}, {"role": "assistant", "content": "qkfour"}, )" +
+                    std::string(kUser) + "]");
+  abilities.repeated_roles =
+      holds(again, "qkone") && holds(again, "qktwo") && holds(again, "qkthree") && holds(again, "qkfour");
   abilities.generation_prompt = !plain.empty() && plain != prober.render(user, false, "{}", false);
   return abilities;
 }
