@@ -192,21 +192,21 @@ int run(bool quick, bool json, const std::string& python) {
       const auto fresh = Tokenizer::create(loaded->vocabulary);
       ids.clear();
       const double start = thread_seconds();
-      (*fresh)->encode(text, SpecialTokens::kText, ids);
+      (void)(*fresh)->encode(text, SpecialTokens::kText, ids);
       rounds.push_back(thread_seconds() - start);
     }
     std::sort(rounds.begin(), rounds.end());
     const double mb_per_s = static_cast<double>(text.size()) / rounds[rounds.size() / 2] / 1e6;
     const double mixed_start = thread_seconds();
     ids.clear();
-    loaded->tokenizer->encode(mixed, SpecialTokens::kText, ids);
+    (void)loaded->tokenizer->encode(mixed, SpecialTokens::kText, ids);
     const double mixed_mb_per_s = static_cast<double>(mixed.size()) / (thread_seconds() - mixed_start) / 1e6;
     double worst_ms = 0;
     for (const char filler : {' ', 'a', '=', '\n'}) {
       const std::string run_of_one(4 << 20, filler);
       const double start = thread_seconds();
       ids.clear();
-      loaded->tokenizer->encode(run_of_one, SpecialTokens::kText, ids);
+      (void)loaded->tokenizer->encode(run_of_one, SpecialTokens::kText, ids);
       worst_ms = std::max(worst_ms, (thread_seconds() - start) * 1e3);
     }
     // Building its tokenizers takes longer than the measurement: with --quick only the first family is compared.

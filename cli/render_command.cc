@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,7 +12,7 @@
 #include "text/chat_template.h"
 #include "text/conversation.h"
 #include "text/default_rendering.h"
-#include "text/model_text.h"
+#include "text/text_pipeline.h"
 #include "text/vocabulary.h"
 
 namespace warmpath {
@@ -38,12 +39,19 @@ Result<std::shared_ptr<const ChatTemplate>> load_template(const Options& options
     if (!source.ok()) return source.status();
     return ChatTemplate::compile(std::move(*source), "", "");
   }
-  auto model = open_model_with_text(options.model.empty() ? default_model().name : std::string_view(options.model));
-  if (!model.ok()) return model.status();
-  auto vocabulary = vocabulary_from_gguf(model->file);
+  const std::string name(options.model.empty() ? default_model().name : std::string_view(options.model));
+  std::error_code error;
+  Result<Vocabulary> vocabulary = Vocabulary();
+  if (std::filesystem::is_directory(name, error)) {
+    vocabulary = vocabulary_from_path(name);
+  } else {
+    auto model = open_model(name);
+    if (!model.ok()) return model.status();
+    vocabulary = vocabulary_from_gguf(model->file);
+  }
   if (!vocabulary.ok()) return vocabulary.status();
   if (vocabulary->chat_template.empty()) {
-    return not_found(model->name + " has no chat template (tokenizer.chat_template); give one with --template FILE");
+    return not_found(name + " has no chat template (tokenizer.chat_template); give one with --template FILE");
   }
   return ChatTemplate::compile(vocabulary->chat_template, std::string(vocabulary->text_of(vocabulary->bos)),
                                std::string(vocabulary->text_of(vocabulary->eos)));

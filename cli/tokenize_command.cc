@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/input_file.h"
 #include "model_file/model_store.h"
-#include "text/model_text.h"
+#include "text/text_pipeline.h"
 #include "text/tokenizer.h"
 #include "text/vocabulary.h"
 
@@ -71,10 +72,17 @@ void print_piece(TokenId id, std::string_view bytes) {
   std::puts("\"");
 }
 
+// A folder, a tokenizer.json, or whatever else `--model` takes.
+Result<Vocabulary> vocabulary_of(const std::string& model) {
+  std::error_code error;
+  if (model.ends_with(".json") || std::filesystem::is_directory(model, error)) return vocabulary_from_path(model);
+  auto open = open_model(model);
+  if (!open.ok()) return open.status();
+  return vocabulary_from_gguf(open->file);
+}
+
 int run(const Options& options) {
-  auto model = open_model_with_text(options.model);
-  if (!model.ok()) return fail(model.status());
-  auto vocabulary = vocabulary_from_gguf(model->file);
+  auto vocabulary = vocabulary_of(options.model);
   if (!vocabulary.ok()) return fail(vocabulary.status());
   auto tokenizer = Tokenizer::create(std::move(*vocabulary));
   if (!tokenizer.ok()) return fail(tokenizer.status());
@@ -88,7 +96,10 @@ int run(const Options& options) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return 0;
   }
-  const auto ids = (*tokenizer)->encode(*input, options.parse_special ? SpecialTokens::kParse : SpecialTokens::kText);
+  const auto encoded =
+      (*tokenizer)->encode(*input, options.parse_special ? SpecialTokens::kParse : SpecialTokens::kText);
+  if (!encoded.ok()) return fail(encoded.status());
+  const std::vector<TokenId>& ids = *encoded;
   if (options.pieces) {
     for (const TokenId id : ids) print_piece(id, (*tokenizer)->token_bytes(id));
   } else {
@@ -108,7 +119,8 @@ void add_tokenize_command(CLI::App& app, CommandMain& selected) {
       "Show the token ids of a text, exactly as the gateway and the engine see them; or turn ids back into text.");
   const auto options = std::make_shared<Options>();
   command
-      ->add_option("--model", options->model, "a model's name, a GGUF file, a Hugging Face folder, or synthetic:SHAPE")
+      ->add_option("--model", options->model,
+                   "a model's name, a GGUF file, a Hugging Face folder, a tokenizer.json, or synthetic:SHAPE")
       ->capture_default_str();
   command->add_option("FILE", options->file, "the text (default: standard input)");
   command->add_flag("--detokenize", options->detokenize,

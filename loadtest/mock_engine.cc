@@ -58,7 +58,7 @@ MockEngine::MockEngine(MockEngineOptions options, MockTimer& timer)
     : options_(std::move(options)),
       timer_(timer),
       boot_epoch_(random_epoch()),
-      fixed_reply_(options_.tokenizer->encode(kFixedReply)),
+      fixed_reply_(*options_.tokenizer->encode(kFixedReply)),
       journal_(boot_epoch_),
       pool_(options_.kv_blocks, &journal_) {
   if (fixed_reply_.empty()) fixed_reply_.push_back(0);
@@ -104,7 +104,8 @@ std::shared_ptr<MockEngine::Work> MockEngine::plan(GenerateRequest request, std:
                        static_cast<int64_t>(request.prompt.size());
   const SamplingParams& sampling = request.sampling;
   if (script != nullptr && script->reply) {
-    work->reply = options_.tokenizer->encode(*script->reply, SpecialTokens::kParse);
+    auto reply = options_.tokenizer->encode(*script->reply, SpecialTokens::kParse);
+    work->reply = reply.ok() ? *std::move(reply) : fixed_reply_;
     const auto& ends = options_.tokenizer->vocabulary().end_of_generation;
     if (!ends.empty()) work->reply.push_back(ends.front());
     work->reason = FinishReason::kStop;

@@ -166,9 +166,14 @@ StructSchema<ModelConfig> model_schema() {
   schema.field("name", &ModelConfig::name, {.doc = "What clients call it.", .required = true})
       .field("aliases", &ModelConfig::aliases, {.doc = "Other names for it."})
       .field("tokenizer", &ModelConfig::tokenizer,
-             {.doc = "A GGUF file with the tokenizer and chat template; it must be the replicas' own.",
+             {.doc = "A GGUF file, a model's folder or a tokenizer.json with the tokenizer and chat template; it must "
+                     "be the replicas' own.",
               .default_note = "fetched from the first replica"})
       .section("parsers", &ModelConfig::parsers, parsers_schema())
+      .choice("message_specials", &ModelConfig::message_specials,
+              std::vector<ChoiceWord<SpecialTokens>>{{"text", SpecialTokens::kText}, {"parse", SpecialTokens::kParse}},
+              {.doc = "What the spelling of a control token (`<|im_end|>`) inside a message is: `text` keeps it data, "
+                      "`parse` makes it the token, as engines do that parse control tokens everywhere."})
       .choice(
           "max_tokens_rule", &ModelConfig::max_tokens_rule,
           std::vector<ChoiceWord<MaxTokensRule>>{{"clamp", MaxTokensRule::kClamp}, {"refuse", MaxTokensRule::kRefuse}},

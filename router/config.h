@@ -12,6 +12,7 @@
 #include "config/difference.h"
 #include "policies/policy_config.h"
 #include "router/http_limits.h"
+#include "text/added_tokens.h"
 #include "text/answer/answer_format.h"
 
 namespace warmpath {
@@ -69,8 +70,9 @@ struct ParsersConfig {
 struct ModelConfig {
   std::string name;
   std::vector<std::string> aliases;
-  std::string tokenizer;  // a GGUF file; empty: fetched from the replica
+  std::string tokenizer;  // a GGUF file, a folder or a tokenizer.json; empty: fetched from the replica
   ParsersConfig parsers;
+  SpecialTokens message_specials = SpecialTokens::kText;
   MaxTokensRule max_tokens_rule = MaxTokensRule::kClamp;
   int64_t encoder_cache_bytes = int64_t{256} << 20;
   PolicyConfig policy;

@@ -35,18 +35,17 @@ Result<TextPipeline> pipeline_from_path(const std::string& path) {
 
 Result<std::shared_ptr<const ModelIdentity>> make_identity(const ReplicaDescription& description,
                                                            const std::string& tokenizer_file,
-                                                           const std::string& own_file, const ParsersConfig& parsers,
-                                                           size_t cache_bytes) {
+                                                           const ModelConfig& config) {
   if (hash128(tokenizer_file) != description.tokenizer_hash) {
     return Status(StatusCode::kDataLoss, "the tokenizer that the replica sent is not the one it described");
   }
   Result<TextPipeline> pipeline = pipeline_from_bytes(tokenizer_file);
   if (!pipeline.ok()) return pipeline.status();
-  if (!own_file.empty()) {
-    Result<TextPipeline> own = pipeline_from_path(own_file);
+  if (!config.tokenizer.empty()) {
+    Result<TextPipeline> own = pipeline_from_path(config.tokenizer);
     if (!own.ok()) return own.status();
     if (own->tokenizer->fingerprint() != pipeline->tokenizer->fingerprint()) {
-      return failed_precondition(fmt::format("{} does not hold the replica's tokenizer", own_file));
+      return failed_precondition(fmt::format("{} does not hold the replica's tokenizer", config.tokenizer));
     }
     pipeline = std::move(own);
   }
@@ -58,13 +57,14 @@ Result<std::shared_ptr<const ModelIdentity>> make_identity(const ReplicaDescript
   identity->description = description;
   identity->tokenizer = pipeline->tokenizer;
   PromptEncoder::Options options;
-  options.cache_bytes = cache_bytes / 2;
-  options.message_cache_bytes = cache_bytes / 2;
+  options.cache_bytes = static_cast<size_t>(config.encoder_cache_bytes) / 2;
+  options.message_cache_bytes = static_cast<size_t>(config.encoder_cache_bytes) / 2;
+  options.message_specials = config.message_specials;
   identity->encoder = std::make_shared<PromptEncoder>(pipeline->tokenizer, pipeline->chat_template, options);
   identity->bases = std::make_shared<BaseFinder>();
   AnswerFormat format = detect_answer_format(pipeline->chat_template ? pipeline->chat_template->source() : "");
-  format.calls = parsers.tools.value_or(format.calls);
-  format.reasoning = parsers.reasoning.value_or(format.reasoning);
+  format.calls = config.parsers.tools.value_or(format.calls);
+  format.reasoning = config.parsers.reasoning.value_or(format.reasoning);
   identity->markers = std::make_shared<const AnswerMarkers>(format, pipeline->tokenizer.get());
   identity->system_fingerprint = "fp_" + to_hex(description.fingerprint).substr(0, 16);
   return std::shared_ptr<const ModelIdentity>(std::move(identity));

@@ -149,7 +149,13 @@ bool encode_completion(std::string_view body, PreparedRequest& prepared, const F
   for (CompletionPrompt& prompt : request.prompts) {
     std::vector<TokenId>& tokens = prepared.prompts.emplace_back().tokens;
     if (!prompt.is_tokens) {
-      tokens = prepared.identity->encoder->encode_completion(prompt.text).tokens;
+      Result<EncodedPrompt> encoded = prepared.identity->encoder->encode_completion(prompt.text);
+      if (!encoded.ok()) {
+        error = from_status(encoded.status());
+        if (error.status == 400) error.param = "prompt";
+        return false;
+      }
+      tokens = std::move(encoded->tokens);
     } else {
       tokens = std::move(prompt.tokens);
       const TokenId largest = *std::max_element(tokens.begin(), tokens.end());

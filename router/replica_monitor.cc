@@ -164,8 +164,7 @@ void ReplicaMonitor::fetch_identity(uint64_t attempt, const ReplicaDescription& 
           return;
         }
         const ModelConfig config = self.model_->config();
-        auto identity = make_identity(description, *file, config.tokenizer, config.parsers,
-                                      static_cast<size_t>(config.encoder_cache_bytes));
+        auto identity = make_identity(description, *file, config);
         if (!identity.ok()) {
           self.become_unusable(ReplicaState::kIncompatible, "its tokenizer: " + identity.status().message());
           return;

@@ -25,7 +25,7 @@ packages=(
   g++ cmake ninja-build ccache pkg-config git ca-certificates
   "libboost$boost-dev" "libboost-json$boost-dev" "libboost-url$boost-dev" "libboost-context$boost-dev"
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libxxhash-dev libyaml-cpp-dev libsimdjson-dev libssl-dev libspdlog-dev libfmt-dev libcli11-dev prometheus-cpp-dev
+  libxxhash-dev libyaml-cpp-dev libsimdjson-dev libssl-dev libpcre2-dev libutf8proc-dev libspdlog-dev libfmt-dev libcli11-dev prometheus-cpp-dev
   python3 python3-pip
 )
 for set in "${@:-run}"; do

@@ -1,9 +1,10 @@
-// BpeModel: byte-pair encoding inside one piece of text: start from one token a byte, then again and again join the
-// neighbours whose merge stands first in the merge list (leftmost of equals), until none can be joined.
+// BpeModel: byte-pair encoding inside one piece of text: start from one token a byte (or a character, see merge()),
+// then again and again join the neighbours whose merge has the lowest rank (leftmost of equals), until none can be
+// joined. Ranks are positions in a merge list, or, for SentencePiece, the order of the joined tokens' scores.
 //
 // Two ways to the same answer: a scan over all neighbours per merge for short pieces, and buckets of positions per
-// merge rank for long ones, O(n log n) in time and about 40 bytes a byte in memory. Thread safety: immutable after
-// create(); each thread brings its own BpeScratch.
+// rank for long ones, O(n log n) in time and about 40 bytes a symbol in memory. Thread safety: immutable once built;
+// each thread brings its own BpeScratch.
 #pragma once
 
 #include <array>
@@ -26,12 +27,20 @@ struct BpeScratch {
     int32_t before;
     int32_t after;
   };
+  // Positions whose pair has one rank. `late` is a heap, smallest first, of those filed after the bucket was opened.
+  struct Bucket {
+    std::vector<uint32_t> positions;
+    std::vector<uint32_t> late;
+    size_t next = 0;  // into positions
+    bool open = false;
+  };
   std::vector<Symbol> symbols;
+  std::vector<TokenId> initial;  // what merge() starts from
   std::vector<TokenId> ids;
   std::vector<uint32_t> ranks;
-  std::vector<std::vector<uint32_t>> buckets;  // positions whose pair has the rank of the bucket
-  std::vector<int32_t> bucket_of_rank;         // -1: none
-  std::vector<uint32_t> rank_heap;             // distinct ranks that have a bucket, smallest first
+  std::vector<Bucket> buckets;
+  std::vector<int32_t> bucket_of_rank;  // -1: none
+  std::vector<uint32_t> rank_heap;      // distinct ranks that have a bucket, smallest first
   std::vector<int32_t> free_buckets;
 };
 
@@ -43,14 +52,17 @@ class BpeModel {
     TokenId left;
     TokenId right;
     TokenId joined;
+    uint32_t rank;  // lowest first; merges may share one
   };
 
-  // `byte_ids`: the token of each byte, -1 where there is none (such bytes are left out). `merges`: most wanted first;
-  // of equal pairs the last counts, as in Hugging Face tokenizers.
+  // `byte_ids`: the token of each byte, -1 where there is none (such bytes are left out). Of merges of one pair the
+  // last counts, as in Hugging Face tokenizers. REQUIRES ranks below 2^31.
   BpeModel(const std::array<TokenId, 256>& byte_ids, const std::vector<Merge>& merges);
 
   // Appends the ids of `piece` to `out`.
   void encode(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& out) const;
+  // The same from the tokens in `scratch.initial`.
+  void merge(BpeScratch& scratch, std::vector<TokenId>& out) const;
   // The two ways, for tests: both take any piece.
   void encode_by_scanning(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& out) const;
   void encode_by_buckets(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& out) const;
@@ -61,6 +73,7 @@ class BpeModel {
     TokenId left = -1;
     TokenId right = -1;
     uint32_t rank = kNoRank;
+    TokenId joined = -1;
   };
   // Where the merge of (left, right) is or belongs.
   size_t slot_of(TokenId left, TokenId right) const {
@@ -75,15 +88,24 @@ class BpeModel {
     const uint64_t mixed = key * 0x9E3779B97F4A7C15ull;  // golden ratio, Fibonacci hashing
     return static_cast<size_t>(mixed ^ mixed >> 32);
   }
-  void merge_by_buckets(BpeScratch& scratch) const;
+  TokenId joined(uint32_t rank, TokenId left, TokenId right) const {
+    const TokenId only = joined_of_rank_[rank];
+    return only >= 0 ? only : slots_[slot_of(left, right)].joined;
+  }
+  // `count` tokens in scratch.ids with the ranks of the pairs in scratch.ranks.
+  void merge_by_scanning(size_t count, BpeScratch& scratch, std::vector<TokenId>& out) const;
+  // The tokens in scratch.symbols.
+  void merge_by_buckets(BpeScratch& scratch, std::vector<TokenId>& out) const;
+  // One step each: all positions of a bucket, or one position.
+  class BucketMerge;
 
   std::array<TokenId, 256> byte_ids_;
   std::vector<Slot> slots_;
   size_t mask_ = 0;
-  std::vector<TokenId> joined_of_rank_;
+  std::vector<TokenId> joined_of_rank_;  // -1: several tokens share the rank
   std::vector<uint32_t> rank_of_bytes_;  // [first byte << 8 | second byte]: every piece starts with these
-  // Whether no join makes a pair that stands earlier in the list than the join itself, which is so in every list that
-  // training made.
+  // Whether no join makes a pair of a lower or equal rank than the join itself, which is so in every list that training
+  // made.
   bool ordered_ = true;
 };
 

@@ -61,7 +61,11 @@ const uint8_t* next_piece(const uint8_t* at, const uint8_t* end) {
 
 }  // namespace
 
-const uint8_t* next_piece_gpt2(const uint8_t* at, const uint8_t* end) { return next_piece<false>(at, end); }
-const uint8_t* next_piece_smollm(const uint8_t* at, const uint8_t* end) { return next_piece<true>(at, end); }
+const uint8_t* next_piece_gpt2(const uint8_t* at, const uint8_t* end, ScanMemory&) {
+  return next_piece<false>(at, end);
+}
+const uint8_t* next_piece_smollm(const uint8_t* at, const uint8_t* end, ScanMemory&) {
+  return next_piece<true>(at, end);
+}
 
 }  // namespace warmpath

@@ -1,5 +1,6 @@
 #include "text/bpe_scanner.h"
 #include "text/char_classes.h"
+#include "text/contraction.h"
 
 namespace warmpath {
 namespace {
@@ -22,38 +23,6 @@ const CharClasses& classes() {
     return built;
   }();
   return classes;
-}
-
-// The letter that the two bytes or the ASCII letter at `at` folds to, in lower case, and its size; U+017F folds to s.
-struct Folded {
-  uint8_t letter = 0;
-  size_t size = 0;
-};
-Folded fold(const uint8_t* at, const uint8_t* end) {
-  if (at >= end) return {};
-  if (*at < 0x80) return {static_cast<uint8_t>(*at | 0x20), 1};
-  if (end - at >= 2 && at[0] == 0xC5 && at[1] == 0xBF) return {'s', 2};
-  return {};
-}
-
-// Size of (?i:'s|'t|'re|'ve|'m|'ll|'d) at `at`, which is an apostrophe; 0 when it is none of them.
-size_t contraction_size(const uint8_t* at, const uint8_t* end) {
-  const Folded first = fold(at + 1, end);
-  switch (first.letter) {
-    case 's':
-    case 't':
-    case 'm':
-    case 'd':
-      return 1 + first.size;
-    case 'r':
-    case 'v':
-    case 'l': {
-      const Folded second = fold(at + 1 + first.size, end);
-      return second.letter == (first.letter == 'l' ? 'l' : 'e') ? 3 : 0;
-    }
-    default:
-      return 0;
-  }
 }
 
 template <bool kMarksAreLetters, int kMaxNumerals>
@@ -97,8 +66,14 @@ const uint8_t* next_piece(const uint8_t* at, const uint8_t* end) {
 
 }  // namespace
 
-const uint8_t* next_piece_llama3(const uint8_t* at, const uint8_t* end) { return next_piece<false, 3>(at, end); }
-const uint8_t* next_piece_qwen2(const uint8_t* at, const uint8_t* end) { return next_piece<false, 1>(at, end); }
-const uint8_t* next_piece_qwen35(const uint8_t* at, const uint8_t* end) { return next_piece<true, 1>(at, end); }
+const uint8_t* next_piece_llama3(const uint8_t* at, const uint8_t* end, ScanMemory&) {
+  return next_piece<false, 3>(at, end);
+}
+const uint8_t* next_piece_qwen2(const uint8_t* at, const uint8_t* end, ScanMemory&) {
+  return next_piece<false, 1>(at, end);
+}
+const uint8_t* next_piece_qwen35(const uint8_t* at, const uint8_t* end, ScanMemory&) {
+  return next_piece<true, 1>(at, end);
+}
 
 }  // namespace warmpath

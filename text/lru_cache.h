@@ -30,22 +30,9 @@ class LruCache {
 
   // `bytes`: of the value with everything it owns. A value larger than a shard is not kept; of two equal keys the first
   // stays.
-  void insert(Hash128 key, T value, size_t bytes) {
-    const size_t cost = bytes + kEntryBytes;
-    if (cost > max_shard_bytes_) return;
-    std::list<Entry> dropped;  // destroyed after the lock is gone
-    Shard& shard = shard_of(key);
-    const std::lock_guard lock(shard.mutex);
-    if (shard.index.contains(key)) return;
-    while (shard.bytes + cost > max_shard_bytes_) {
-      shard.bytes -= shard.order.back().cost;
-      shard.index.erase(shard.order.back().key);
-      dropped.splice(dropped.begin(), shard.order, std::prev(shard.order.end()));
-    }
-    shard.order.push_front({key, std::move(value), cost});
-    shard.index.emplace(key, shard.order.begin());
-    shard.bytes += cost;
-  }
+  void insert(Hash128 key, T value, size_t bytes) { put(key, std::move(value), bytes, false); }
+  // Of two equal keys the last stays.
+  void replace(Hash128 key, T value, size_t bytes) { put(key, std::move(value), bytes, true); }
 
   size_t bytes() const {
     size_t total = 0;
@@ -75,6 +62,27 @@ class LruCache {
     boost::unordered_flat_map<Hash128, typename std::list<Entry>::iterator, Hasher> index;
     size_t bytes = 0;
   };
+  void put(Hash128 key, T value, size_t bytes, bool replaces) {
+    const size_t cost = bytes + kEntryBytes;
+    if (cost > max_shard_bytes_) return;
+    std::list<Entry> dropped;  // destroyed after the lock is gone
+    Shard& shard = shard_of(key);
+    const std::lock_guard lock(shard.mutex);
+    if (const auto found = shard.index.find(key); found != shard.index.end()) {
+      if (!replaces) return;
+      shard.bytes -= found->second->cost;
+      dropped.splice(dropped.begin(), shard.order, found->second);
+      shard.index.erase(found);
+    }
+    while (shard.bytes + cost > max_shard_bytes_) {
+      shard.bytes -= shard.order.back().cost;
+      shard.index.erase(shard.order.back().key);
+      dropped.splice(dropped.begin(), shard.order, std::prev(shard.order.end()));
+    }
+    shard.order.push_front({key, std::move(value), cost});
+    shard.index.emplace(key, shard.order.begin());
+    shard.bytes += cost;
+  }
   Shard& shard_of(Hash128 key) { return shards_[key.hi % kShards]; }
 
   const size_t max_shard_bytes_;

@@ -5,6 +5,7 @@
 
 #include "text/default_rendering.h"
 #include "text/lru_cache.h"
+#include "text/prompt_memory.h"
 #include "text/secret_hash.h"
 
 namespace warmpath {
@@ -25,43 +26,54 @@ struct PromptEncoder::Impl {
       : tokenizer(std::move(a_tokenizer)),
         chat_template(std::move(a_template)),
         message_specials(options.message_specials),
-        runs(options.cache_bytes),
+        runs(options.cache_bytes / 2),
+        memory(options.cache_bytes / 2),
         messages(options.message_cache_bytes) {}
 
   const std::shared_ptr<const Tokenizer> tokenizer;
   const std::shared_ptr<const ChatTemplate> chat_template;
   const SpecialTokens message_specials;
   LruCache<Ids> runs;
+  PromptMemory memory;
   MessageCache messages;
   std::atomic<uint64_t> hit_bytes{0};
   std::atomic<uint64_t> miss_bytes{0};
 
-  // Appends the ids of a run of plain text, from the cache where it holds them.
-  void encode_cached(std::string_view text, Hash128 key, EncodedPrompt& out) {
-    if (const auto found = runs.find(key)) {
-      out.tokens.insert(out.tokens.end(), (*found)->begin(), (*found)->end());
-      hit_bytes.fetch_add(text.size(), std::memory_order_relaxed);
-      return;
-    }
-    encode_new(text, key, out);
+  Hash128 key_of(std::span<const std::string_view> pieces, TextBegins begins) const {
+    Hash128 key = secret_hash(pieces);
+    if (tokenizer->depends_on_begin()) key.hi += static_cast<uint64_t>(begins);
+    return key;
   }
-  void encode_new(std::string_view text, Hash128 key, EncodedPrompt& out) {
+  // Appends the ids of a run of plain text, from the cache where it holds them.
+  Status encode_cached(std::string_view text, TextBegins begins, EncodedPrompt& out) {
+    const Hash128 key = key_of({&text, 1}, begins);
+    const auto found = runs.find(key);
+    if (!found) return encode_new(text, begins, key, out);
+    take(**found, text.size(), out);
+    return {};
+  }
+  void take(const std::vector<TokenId>& ids, size_t bytes, EncodedPrompt& out) {
+    out.tokens.insert(out.tokens.end(), ids.begin(), ids.end());
+    hit_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  Status encode_new(std::string_view text, TextBegins begins, Hash128 key, EncodedPrompt& out) {
     auto ids = std::make_shared<std::vector<TokenId>>();
     ids->reserve(text.size() / 3 + 1);
-    tokenizer->encode(text, SpecialTokens::kText, *ids);
+    WARMPATH_RETURN_IF_ERROR(tokenizer->encode(text, SpecialTokens::kText, *ids, begins));
     ids->shrink_to_fit();
     out.tokens.insert(out.tokens.end(), ids->begin(), ids->end());
     out.encoded_bytes += text.size();
     miss_bytes.fetch_add(text.size(), std::memory_order_relaxed);
     const size_t bytes = ids->size() * sizeof(TokenId);
     runs.insert(key, std::move(ids), bytes);
+    return {};
   }
 
   // Appends the ids of the pieces joined together, which hold no control token.
-  void encode_run(std::span<const std::string_view> pieces, EncodedPrompt& out) {
+  Status encode_run(std::span<const std::string_view> pieces, TextBegins begins, EncodedPrompt& out) {
     size_t size = 0;
     for (const std::string_view piece : pieces) size += piece.size();
-    if (size == 0) return;
+    if (size == 0) return {};
     std::string joined;
     const auto whole = [&]() -> std::string_view {
       if (pieces.size() == 1) return pieces[0];
@@ -71,27 +83,59 @@ struct PromptEncoder::Impl {
       return joined;
     };
     if (size < kMinCachedBytes) {
-      tokenizer->encode(whole(), SpecialTokens::kText, out.tokens);
       out.encoded_bytes += size;
-      return;
+      return tokenizer->encode(whole(), SpecialTokens::kText, out.tokens, begins);
     }
     if (size <= kMaxWholeBytes) {
-      const Hash128 key = secret_hash(pieces);
+      const Hash128 key = key_of(pieces, begins);
       const auto found = runs.find(key);
-      if (!found) return encode_new(whole(), key, out);
-      out.tokens.insert(out.tokens.end(), (*found)->begin(), (*found)->end());
-      hit_bytes.fetch_add(size, std::memory_order_relaxed);
-      return;
+      if (!found) return encode_new(whole(), begins, key, out);
+      take(**found, size, out);
+      return {};
     }
     const std::string_view text = whole();
     for (size_t from = 0; from < text.size();) {
       const size_t cut =
           from + kPartBytes < text.size() ? tokenizer->next_safe_cut(text, from + kPartBytes) : text.size();
-      const std::string_view part = text.substr(from, cut - from);
-      encode_cached(part, secret_hash(part), out);
+      WARMPATH_RETURN_IF_ERROR(
+          encode_cached(text.substr(from, cut - from), from == 0 ? begins : TextBegins::kInside, out));
       from = cut;
     }
+    return {};
   }
+};
+
+// The plain text since the last control token, as the template and the messages wrote it.
+class PromptEncoder::Run {
+ public:
+  void push(std::string_view text) {
+    if (skip_white_) text.remove_prefix(white_space_end(text, 0));
+    if (text.empty()) return;
+    skip_white_ = false;
+    pieces_.push_back(text);
+  }
+  // The white space at its end belongs to the token that follows.
+  void strip_end() {
+    while (!pieces_.empty()) {
+      std::string_view& last = pieces_.back();
+      last = last.substr(0, white_space_begin(last, 0, last.size()));
+      if (!last.empty()) break;
+      pieces_.pop_back();
+    }
+  }
+  // Starts anew behind a control token, which may take the white space that follows.
+  void restart(bool skip_white) {
+    pieces_.clear();
+    begins_ = TextBegins::kRun;
+    skip_white_ = skip_white;
+  }
+  std::span<const std::string_view> pieces() const { return {pieces_.data(), pieces_.size()}; }
+  TextBegins begins() const { return begins_; }
+
+ private:
+  boost::container::small_vector<std::string_view, 8> pieces_;
+  TextBegins begins_ = TextBegins::kPrompt;
+  bool skip_white_ = false;
 };
 
 PromptEncoder::PromptEncoder(std::shared_ptr<const Tokenizer> tokenizer,
@@ -109,29 +153,44 @@ Result<EncodedPrompt> PromptEncoder::encode_conversation(const Conversation& con
   if (!text.ok()) return text.status();
   EncodedPrompt prompt;
   prompt.default_tools = adapted->default_tools;
-  encode_rendered(*text, prompt);
+  WARMPATH_RETURN_IF_ERROR(encode_rendered(*text, prompt));
   return prompt;
 }
 
-void PromptEncoder::encode_rendered(const MarkedText& text, EncodedPrompt& out) {
+Status PromptEncoder::encode_rendered(const MarkedText& text, EncodedPrompt& out) {
+  return encode_parts(text, true, out);
+}
+
+Status PromptEncoder::encode_parts(const MarkedText& text, bool remember, EncodedPrompt& out) {
   out.text_bytes += text.size();
-  out.tokens.reserve(out.tokens.size() + text.size() / 4 + 16);
-  boost::container::small_vector<std::string_view, 8> run;  // plain text since the last control token
-  std::deque<std::string> joined;                           // what `run` may view beyond the text itself
-  const auto flush = [&] {
-    impl_->encode_run({run.data(), run.size()}, out);
-    run.clear();
-  };
+  const size_t first_token = out.tokens.size();
+  out.tokens.reserve(first_token + text.size() / 3 + 16);
+  PromptMemory::Prefix prefix;
+  if (remember) prefix = impl_->memory.recall(text, out.tokens);
+  std::vector<PromptCheckpoint> checkpoints = std::move(prefix.checkpoints);
+  const size_t known = checkpoints.size();
+  Run run;
+  std::deque<std::string> joined;  // what `run` may view beyond the text itself
   const auto parses = [this](const MarkedText::Part& part) {
     return part.origin == Origin::kTemplate || impl_->message_specials == SpecialTokens::kParse;
   };
   const auto parts = text.parts();
-  for (size_t index = 0; index < parts.size();) {
+  size_t from = 0;  // in the group at hand
+  if (known > 0) {
+    run.restart(prefix.at.skip_white);
+    from = prefix.at.offset;
+    for (size_t index = 0; index < prefix.at.group_begin; ++index) {
+      impl_->hit_bytes.fetch_add(parts[index].bytes.size(), std::memory_order_relaxed);
+    }
+  }
+  for (size_t index = known > 0 ? prefix.at.group_begin : 0; index < parts.size();) {
     if (!parses(parts[index])) {
-      run.push_back(parts[index++].bytes);
+      run.push(parts[index++].bytes);
       continue;
     }
     // Neighbouring parts are one text to a tokenizer: a control token may straddle them.
+    PromptCheckpoint place;
+    place.group_begin = static_cast<uint32_t>(index);
     std::string_view together = parts[index].bytes;
     size_t end = index + 1;
     while (end < parts.size() && parses(parts[end])) ++end;
@@ -141,24 +200,36 @@ void PromptEncoder::encode_rendered(const MarkedText& text, EncodedPrompt& out) 
       together = bytes;
     }
     index = end;
-    size_t from = 0;
+    place.group_end = static_cast<uint32_t>(end);
+    bool found = false;
     while (const auto match = impl_->tokenizer->find_special(together, from, SpecialTokens::kParse)) {
-      if (match->offset > from) run.push_back(together.substr(from, match->offset - from));
-      flush();
+      if (match->begin > from) run.push(together.substr(from, match->begin - from));
+      if (match->strip_left) run.strip_end();
+      WARMPATH_RETURN_IF_ERROR(impl_->encode_run(run.pieces(), run.begins(), out));
+      run.restart(match->strip_right);
       out.tokens.push_back(match->id);
-      from = match->offset + match->size;
+      from = match->end;
+      place.offset = static_cast<uint32_t>(match->end);
+      place.tokens = static_cast<uint32_t>(out.tokens.size() - first_token);
+      place.skip_white = match->strip_right;
+      found = true;
     }
-    if (from < together.size()) run.push_back(together.substr(from));
+    if (found) checkpoints.push_back(place);
+    if (from < together.size()) run.push(together.substr(from));
+    from = 0;
   }
-  flush();
+  WARMPATH_RETURN_IF_ERROR(impl_->encode_run(run.pieces(), run.begins(), out));
+  if (remember) impl_->memory.remember(text, std::move(prefix), std::move(checkpoints), out.tokens, first_token);
+  return {};
 }
 
-EncodedPrompt PromptEncoder::encode_completion(std::string_view prompt, SpecialTokens mode) {
+Result<EncodedPrompt> PromptEncoder::encode_completion(std::string_view prompt, SpecialTokens mode) {
   EncodedPrompt out;
   const Vocabulary& vocabulary = impl_->tokenizer->vocabulary();
-  if (vocabulary.add_bos && vocabulary.bos) out.tokens.push_back(*vocabulary.bos);
-  encode_rendered(MarkedText::from_static(prompt, mode == SpecialTokens::kParse ? Origin::kTemplate : Origin::kMessage),
-                  out);
+  out.tokens = vocabulary.prompt_prefix;
+  const Origin origin = mode == SpecialTokens::kParse ? Origin::kTemplate : Origin::kMessage;
+  WARMPATH_RETURN_IF_ERROR(encode_parts(MarkedText::from_static(prompt, origin), false, out));
+  out.tokens.insert(out.tokens.end(), vocabulary.prompt_suffix.begin(), vocabulary.prompt_suffix.end());
   return out;
 }
 
@@ -168,7 +239,7 @@ MessageCache& PromptEncoder::messages() { return impl_->messages; }
 
 PromptEncoder::Stats PromptEncoder::stats() const {
   return {impl_->hit_bytes.load(std::memory_order_relaxed), impl_->miss_bytes.load(std::memory_order_relaxed),
-          impl_->runs.bytes()};
+          impl_->runs.bytes() + impl_->memory.bytes(), impl_->memory.stats()};
 }
 
 }  // namespace warmpath

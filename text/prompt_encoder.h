@@ -5,6 +5,7 @@
 // own (which is how the model's tokenizer sees it too) and its ids are remembered under a 128-bit hash of the run. Long
 // runs are remembered in parts too, cut at line starts, so a growing completion prompt is also incremental. A turn that
 // adds 700 tokens to a 100,000-token session hashes the text once and tokenizes about 700 tokens.
+// A session's next turn does not even hash what came before: see text/prompt_memory.h.
 // Bounded by Options::cache_bytes, least recently used out first. Thread safety: any thread; one per model, shared by
 // all connections.
 #pragma once
@@ -20,6 +21,7 @@
 #include "text/chat_template.h"
 #include "text/conversation.h"
 #include "text/message_cache.h"
+#include "text/prompt_memory.h"
 #include "text/tokenizer.h"
 
 namespace warmpath {
@@ -46,10 +48,10 @@ class PromptEncoder {
 
   // Adapts (default_rendering.h), renders, tokenizes. Errors are the client's (400) unless the code says otherwise.
   Result<EncodedPrompt> encode_conversation(const Conversation& conversation);
-  // Rendered text, as ChatTemplate::render gives it.
-  void encode_rendered(const MarkedText& text, EncodedPrompt& out);
+  // Rendered text, as ChatTemplate::render gives it: its parts own their bytes.
+  Status encode_rendered(const MarkedText& text, EncodedPrompt& out);
   // A completion prompt: plain text, BOS first where the model wants it; control tokens in it as `mode` says.
-  EncodedPrompt encode_completion(std::string_view prompt, SpecialTokens mode = SpecialTokens::kText);
+  Result<EncodedPrompt> encode_completion(std::string_view prompt, SpecialTokens mode = SpecialTokens::kText);
 
   const Tokenizer& tokenizer() const;
   const ChatTemplate* chat_template() const;
@@ -60,11 +62,14 @@ class PromptEncoder {
     uint64_t hit_bytes = 0;   // prompt text found in the cache
     uint64_t miss_bytes = 0;  // prompt text tokenized
     size_t cache_bytes = 0;
+    PromptMemory::Stats prompts;
   };
   Stats stats() const;
 
  private:
   struct Impl;
+  class Run;
+  Status encode_parts(const MarkedText& text, bool remember, EncodedPrompt& out);
   std::unique_ptr<Impl> impl_;
 };
 

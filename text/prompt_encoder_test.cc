@@ -44,7 +44,7 @@ std::vector<TokenId> encode_slowly(const Model& model, const MarkedText& text) {
   std::vector<TokenId> ids;
   std::string run;
   const auto flush = [&] {
-    const auto more = model.tokenizer->encode(run);
+    const auto more = *model.tokenizer->encode(run);
     ids.insert(ids.end(), more.begin(), more.end());
     run.clear();
   };
@@ -58,11 +58,11 @@ std::vector<TokenId> encode_slowly(const Model& model, const MarkedText& text) {
       part += text.parts()[++at].bytes;
     for (size_t from = 0; from < part.size();) {
       const auto match = model.tokenizer->find_special(part, from, SpecialTokens::kParse);
-      run += part.substr(from, match ? match->offset - from : std::string::npos);
+      run += part.substr(from, match ? match->begin - from : std::string::npos);
       if (!match) break;
       flush();
       ids.push_back(match->id);
-      from = match->offset + match->size;
+      from = match->end;
     }
   }
   flush();
@@ -102,12 +102,42 @@ TEST(PromptEncoder, CutsOfLongTextsChangeNoToken) {
   PromptEncoder encoder(model.tokenizer, nullptr, {});
   for (uint64_t index = 0; index < 12; ++index) {
     const std::string text = MixedText::document(index, 5, 60'000);
-    const EncodedPrompt prompt = encoder.encode_completion(text);
-    ASSERT_EQ(prompt.tokens, model.tokenizer->encode(text)) << "document " << index;
+    const EncodedPrompt prompt = *encoder.encode_completion(text);
+    ASSERT_EQ(prompt.tokens, *model.tokenizer->encode(text)) << "document " << index;
     // Grown by a line: most of it is remembered.
-    const EncodedPrompt grown = encoder.encode_completion(text + "\nx and more\n");
-    ASSERT_EQ(grown.tokens, model.tokenizer->encode(text + "\nx and more\n"));
+    const EncodedPrompt grown = *encoder.encode_completion(text + "\nx and more\n");
+    ASSERT_EQ(grown.tokens, *model.tokenizer->encode(text + "\nx and more\n"));
   }
+}
+
+// Prompts of a session that grows by two messages a turn, against the slow way; which of them the memory extended.
+PromptMemory::Stats grow(const Model& model, const std::string& source) {
+  const Model other{model.tokenizer, *ChatTemplate::compile(source, "<|im_start|>", "<|im_end|>")};
+  PromptEncoder encoder(other.tokenizer, other.chat_template, {});
+  Conversation conversation;
+  conversation.add_message("system", MixedText::document(7, 1, 6000));
+  for (uint64_t turn = 0; turn < 12; ++turn) {
+    conversation.add_message("user", MixedText::document(turn, 2, 700));
+    const auto prompt = encoder.encode_conversation(conversation);
+    EXPECT_TRUE(prompt.ok());
+    EXPECT_EQ(prompt->tokens, encode_slowly(other, *other.chat_template->render(conversation))) << "turn " << turn;
+    conversation.add_message("assistant", "thought" + MixedText::document(turn, 3, 900));
+  }
+  return encoder.stats().prompts;
+}
+
+TEST(PromptEncoder, ATurnExtendsThePromptBeforeItUnlessTheTemplateRewritesIt) {
+  const Model model = real_model();
+  const PromptMemory::Stats appending = grow(model, synthetic_vocabulary().chat_template);
+  EXPECT_EQ(appending.extended, 11u);
+  EXPECT_EQ(appending.fresh, 1u);
+  // Drops all answers but the last two, as templates drop earlier reasoning: each turn differs from the one before.
+  const PromptMemory::Stats rewriting =
+      grow(model,
+           "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content if loop.revindex < 5 or m.role != "
+           "'assistant' else "
+           "m.content[:7] }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
+  EXPECT_GT(rewriting.restarted, 6u);
 }
 
 TEST(PromptEncoder, ControlTokenTextInAMessageStaysDataUnlessAskedOtherwise) {

@@ -2,8 +2,9 @@
 // tokenizers in tests).
 //
 // Time is linear in the text for splitting and O(n log n) inside one piece, whatever the input: a 4 MB run of one
-// character takes well under a second. Round trip: decode(encode(text)) == text for every byte string that the
-// vocabulary can spell (see `lossless`). Thread safety: immutable after create(); any thread may encode and decode.
+// character takes well under a second. Only a tokenizer.json with a regular expression that no scanner knows can fail
+// on a text, when the expression takes too long. Round trip: decode(encode(text)) == text for every byte string that
+// the vocabulary can spell (see `lossless`). Thread safety: immutable after create(); any thread may encode and decode.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +18,10 @@
 #include "base/hash128.h"
 #include "base/status.h"
 #include "base/token.h"
+#include "text/added_tokens.h"
 #include "text/vocabulary.h"
 
 namespace warmpath {
-
-// What control-token text (`<|im_end|>`) inside the input means.
-enum class SpecialTokens {
-  kText,   // data: encoded like any other text
-  kParse,  // the control token
-};
 
 class Tokenizer {
  public:
@@ -34,8 +30,9 @@ class Tokenizer {
   ~Tokenizer();
 
   // Appends the ids of `text` to `out`. No BOS is added. Bytes that are not valid UTF-8 are kept, one symbol each.
-  void encode(std::string_view text, SpecialTokens mode, std::vector<TokenId>& out) const;
-  std::vector<TokenId> encode(std::string_view text, SpecialTokens mode = SpecialTokens::kText) const;
+  Status encode(std::string_view text, SpecialTokens mode, std::vector<TokenId>& out,
+                TextBegins begins = TextBegins::kPrompt) const;
+  Result<std::vector<TokenId>> encode(std::string_view text, SpecialTokens mode = SpecialTokens::kText) const;
 
   // The bytes that the ids stand for, control tokens as their text. Ids out of range give nothing.
   std::string decode(std::span<const TokenId> ids) const;
@@ -47,23 +44,20 @@ class Tokenizer {
   bool is_end_of_generation(TokenId id) const;
   // The control or user-defined token spelled `text`.
   std::optional<TokenId> special_token(std::string_view text) const;
-  // Positions in `text` where a control or user-defined token starts, for prompt_encoder.h: the first at or after
-  // `from` under `mode`, and its id; nullopt when there is none.
-  struct SpecialMatch {
-    size_t offset = 0;
-    size_t size = 0;
-    TokenId id = 0;
-  };
-  std::optional<SpecialMatch> find_special(std::string_view text, size_t from, SpecialTokens mode) const;
-  // An offset >= `from` at which `text` can be cut so that both halves encode to what the whole encodes to; text.size()
-  // when there is none. Such places are line starts followed by something that is not white space.
+  // For prompt_encoder.h: the first token found by its text at or after `from`, under `mode`.
+  std::optional<AddedTokens::Match> find_special(std::string_view text, size_t from, SpecialTokens mode) const;
+  // Whether a run's ids depend on where it stands (TextBegins): some tokenizers put a space before text.
+  bool depends_on_begin() const;
+  // An offset >= `from` at which `text` can be cut so that both halves (the second as TextBegins::kInside) encode to
+  // what the whole encodes to; text.size() when there is none. Such places are line starts followed by something that
+  // is not white space.
   size_t next_safe_cut(std::string_view text, size_t from) const;
 
-  // Whether every byte has a token. Some vocabularies lack a few that text hardly ever holds (U+0004, say); those
-  // bytes are left out, as Hugging Face tokenizers and llama.cpp leave them out.
+  // Whether every byte has a token and none is changed on the way. Some byte-level vocabularies lack a few that text
+  // hardly ever holds (U+0004, say); those bytes are left out, as Hugging Face tokenizers and llama.cpp leave them out.
   bool lossless() const;
 
-  // Identifies tokens, merges, types and family: equal fingerprints encode equally.
+  // Identifies tokens, merges, types and rules: equal fingerprints encode equally.
   Hash128 fingerprint() const;
   const Vocabulary& vocabulary() const;
 

@@ -77,16 +77,19 @@ size_t utf8_length(std::string_view text) {
   return count;
 }
 
-bool is_valid_utf8(std::string_view text) {
-  const auto* at = reinterpret_cast<const uint8_t*>(text.data());
+size_t valid_utf8_size(std::string_view text) {
+  const auto* begin = reinterpret_cast<const uint8_t*>(text.data());
+  const uint8_t* at = begin;
   const uint8_t* end = at + text.size();
   while (at < end) {
     const DecodedChar decoded = decode_utf8(at, end);
-    if (decoded.code_point == kInvalidCodePoint) return false;
+    if (decoded.code_point == kInvalidCodePoint) break;
     at += decoded.size;
   }
-  return true;
+  return static_cast<size_t>(at - begin);
 }
+
+bool is_valid_utf8(std::string_view text) { return valid_utf8_size(text) == text.size(); }
 
 bool is_ascii(std::string_view text) {
   size_t index = 0;

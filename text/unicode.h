@@ -110,6 +110,8 @@ void append_utf8(uint32_t code_point, std::string& out);
 // Number of characters; each invalid byte counts as one.
 size_t utf8_length(std::string_view text);
 bool is_valid_utf8(std::string_view text);
+// Bytes before the first one that is no part of a valid character.
+size_t valid_utf8_size(std::string_view text);
 // Whether `text` holds bytes below 0x80 only.
 bool is_ascii(std::string_view text);
 

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "text/byte_alphabet.h"
+#include "text/tokenizer_family.h"
+#include "text/tokenizer_json.h"
 #include "text/unicode.h"
 
 namespace warmpath {
@@ -80,6 +83,51 @@ Status read_types(const GgufFile& file, Vocabulary& vocabulary) {
   return {};
 }
 
+// "left right" strings to ids; a token may itself start with a space.
+Status read_merges(const GgufFile& file, Vocabulary& vocabulary) {
+  constexpr std::string_view key = "tokenizer.ggml.merges";
+  if (!file.has(key)) return {};
+  const auto merges = file.get_strings(key);
+  if (!merges.ok()) return merges.status();
+  std::unordered_map<std::string_view, TokenId> id_of;
+  id_of.reserve(vocabulary.tokens.size());
+  for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    id_of.emplace(vocabulary.tokens[id], static_cast<TokenId>(id));
+  }
+  vocabulary.merges.reserve(merges->size());
+  std::string joined;
+  for (const std::string_view merge : *merges) {
+    const size_t space = merge.find(' ', 1);
+    const auto refuse = [&](std::string_view problem) {
+      return invalid_argument(
+          fmt::format("{}: {}[{}] '{}' {}", file.name(), key, vocabulary.merges.size(), printable(merge), problem));
+    };
+    if (space == std::string_view::npos || space + 1 == merge.size()) return refuse("is not two tokens");
+    joined.assign(merge.substr(0, space)).append(merge.substr(space + 1));
+    const auto left = id_of.find(merge.substr(0, space));
+    const auto right = id_of.find(merge.substr(space + 1));
+    const auto both = id_of.find(joined);
+    if (left == id_of.end() || right == id_of.end()) return refuse("names a token that the vocabulary lacks");
+    if (both == id_of.end()) return refuse("joins to a token that the vocabulary lacks");
+    vocabulary.merges.push_back({left->second, right->second, both->second});
+  }
+  return {};
+}
+
+void collect_added(Vocabulary& vocabulary) {
+  for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    const TokenType type = vocabulary.types[id];
+    if (type != TokenType::kControl && type != TokenType::kUserDefined) continue;
+    AddedToken added;
+    added.id = static_cast<TokenId>(id);
+    added.text = vocabulary.tokens[id];
+    added.control = type == TokenType::kControl;
+    vocabulary.added.push_back(std::move(added));
+  }
+}
+
+}  // namespace
+
 void collect_end_of_generation(Vocabulary& vocabulary) {
   auto& ends = vocabulary.end_of_generation;
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
@@ -93,14 +141,13 @@ void collect_end_of_generation(Vocabulary& vocabulary) {
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
 }
 
-}  // namespace
-
 std::string_view Vocabulary::text_of(std::optional<TokenId> id) const {
   if (!id || *id < 0 || static_cast<size_t>(*id) >= tokens.size()) return {};
   return tokens[static_cast<size_t>(*id)];
 }
 
 Result<Vocabulary> vocabulary_from_gguf(const GgufFile& file) {
+  if (!file.has("tokenizer.ggml.model") && file.has("tokenizer.huggingface.json")) return vocabulary_from_json(file);
   Vocabulary vocabulary;
   const auto model = file.get_string("tokenizer.ggml.model");
   if (!model.ok()) return model.status();
@@ -126,11 +173,8 @@ Result<Vocabulary> vocabulary_from_gguf(const GgufFile& file) {
     }
     vocabulary.scores = std::move(*scores);
   }
-  if (file.has("tokenizer.ggml.merges")) {
-    const auto merges = file.get_strings("tokenizer.ggml.merges");
-    if (!merges.ok()) return merges.status();
-    vocabulary.merges.assign(merges->begin(), merges->end());
-  }
+  WARMPATH_RETURN_IF_ERROR(read_merges(file, vocabulary));
+  collect_added(vocabulary);
 
   const auto id_of = [&](std::string_view key, std::optional<TokenId>& into) -> Status {
     const auto id = read_id(file, key, vocabulary.tokens.size());
@@ -146,9 +190,21 @@ Result<Vocabulary> vocabulary_from_gguf(const GgufFile& file) {
     WARMPATH_RETURN_IF_ERROR(id_of(key, end));
     if (end) vocabulary.end_of_generation.push_back(*end);
   }
-  const auto add_bos = file.get_bool_or("tokenizer.ggml.add_bos_token", false);
+  // llama.cpp's defaults: SentencePiece vocabularies and the Llama 3 and Tekken families begin with BOS.
+  const TokenizerFamily* family = find_tokenizer_family(vocabulary.pre);
+  const bool spaced = vocabulary.model == "llama";
+  const auto add_bos =
+      file.get_bool_or("tokenizer.ggml.add_bos_token", spaced || (family != nullptr && family->whole_pieces_first));
   if (!add_bos.ok()) return add_bos.status();
-  vocabulary.add_bos = *add_bos && vocabulary.bos.has_value();
+  if (*add_bos && vocabulary.bos) vocabulary.prompt_prefix.push_back(*vocabulary.bos);
+  const auto add_eos = file.get_bool_or("tokenizer.ggml.add_eos_token", false);
+  if (!add_eos.ok()) return add_eos.status();
+  if (*add_eos && vocabulary.eos) vocabulary.prompt_suffix.push_back(*vocabulary.eos);
+  const auto add_space = file.get_bool_or("tokenizer.ggml.add_space_prefix", spaced);
+  if (!add_space.ok()) return add_space.status();
+  auto rules = rules_of_family(vocabulary.model, vocabulary.pre, *add_space);
+  if (!rules.ok()) return Status(rules.status().code(), fmt::format("{}: {}", file.name(), rules.status().message()));
+  vocabulary.rules = *std::move(rules);
   const auto chat_template = file.get_string_or("tokenizer.chat_template", "");
   if (!chat_template.ok()) return chat_template.status();
   vocabulary.chat_template = *chat_template;
@@ -174,6 +230,8 @@ Vocabulary synthetic_vocabulary(int size) {
     vocabulary.tokens.push_back(fmt::format("<|unused_{}|>", vocabulary.tokens.size()));
     vocabulary.types.push_back(TokenType::kUnused);
   }
+  vocabulary.rules = *rules_of_family(vocabulary.model, vocabulary.pre, false);
+  collect_added(vocabulary);
   vocabulary.bos = 257;
   vocabulary.eos = 258;
   vocabulary.chat_template = kChatMl;

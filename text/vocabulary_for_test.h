@@ -9,8 +9,11 @@
 
 namespace warmpath {
 
-// The GGUF file that holds the vocabulary of `family`; nullopt when this machine has none.
-inline std::optional<std::string> find_vocabulary(const std::string& family) {
+// The GGUF file whose tokens and merges stand for `family`, its own or, for families without one here, another's: how a
+// family splits text does not depend on them. nullopt when this machine has none.
+inline std::optional<std::string> find_vocabulary(std::string family) {
+  if (family == "deepseek-v3" || family == "deepseek-coder") family = "deepseek-llm";
+  if (family == "gpt-4o" || family == "tekken" || family == "kimi-k2") family = "llama-bpe";
   std::filesystem::path path;
   if (family == "smollm") {
     const auto variable = [](const char* name) {
