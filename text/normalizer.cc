@@ -129,7 +129,7 @@ void strip_accents(std::string& text) {
   std::string out;
   out.reserve(text.size());
   each_char(text, [&out](uint32_t code, std::string_view bytes) {
-    if (code == kInvalidCodePoint || properties_of(code).category() != GeneralCategory::kMn) out.append(bytes);
+    if (code == kInvalidCodePoint || !properties_of(code).is_mark()) out.append(bytes);
   });
   text = std::move(out);
 }

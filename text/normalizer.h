@@ -30,7 +30,7 @@ class Normalizer {
     kNfkd,
     kLowercase,
     kStrip,         // White_Space at the ends
-    kStripAccents,  // nonspacing marks
+    kStripAccents,  // marks
     kPrepend,       // `text`, where a run begins, unless the run is empty
     kReplace,       // `from` or what `regex` matches by `text`
   };

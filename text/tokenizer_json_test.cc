@@ -25,6 +25,20 @@ std::string digest(const std::vector<TokenId>& ids) {
   return to_hex(hash128(ids.data(), ids.size() * sizeof(TokenId))).substr(0, 16);
 }
 
+// Without Garay (U+10D40 to U+10D8F, F0 90 B5|B6 in UTF-8), as reference/tokenizer_cases.py has it.
+std::string text_of(uint64_t index) {
+  std::string text = MixedText::document(index, 9);
+  for (size_t at = 0; (at = text.find("\xF0\x90\xB5", at)) != std::string::npos;) text.erase(at, 4);
+  for (size_t at = 0; (at = text.find("\xF0\x90\xB6", at)) != std::string::npos;) {
+    if (static_cast<uint8_t>(text[at + 3]) < 0x90) {
+      text.erase(at, 4);
+    } else {
+      at += 4;
+    }
+  }
+  return text;
+}
+
 TEST(TokenizerJson, EveryCaseEncodesAsHuggingFaceDoes) {
   int cases = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kCases)) {
@@ -39,7 +53,7 @@ TEST(TokenizerJson, EveryCaseEncodesAsHuggingFaceDoes) {
     uint64_t index = 0;
     int wrong = 0;
     for (std::string as_text, parsed; rows >> as_text >> parsed; ++index) {
-      const std::string document = MixedText::document(index, 9);
+      const std::string document = text_of(index);
       const auto text_ids = (*tokenizer)->encode(document, SpecialTokens::kText);
       const auto parsed_ids = (*tokenizer)->encode(document, SpecialTokens::kParse);
       ASSERT_TRUE(text_ids.ok() && parsed_ids.ok());
@@ -94,7 +108,7 @@ TEST(TokenizerJson, RefusalsNameThePlace) {
 
 TEST(TokenizerJson, HostilePatternsEndWithAnError) {
   const std::string json =
-      R"({"model":{"vocab":{"a":0},"merges":[]},"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a+)+b"},)"
+      R"({"model":{"vocab":{"a":0},"merges":[]},"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a+)+[bc]"},)"
       R"("behavior":"Isolated"}})";
   auto vocabulary = vocabulary_from_tokenizer_json(json, "t.json");
   ASSERT_TRUE(vocabulary.ok()) << vocabulary.status().message();
@@ -102,7 +116,7 @@ TEST(TokenizerJson, HostilePatternsEndWithAnError) {
   ASSERT_TRUE(tokenizer.ok());
   const auto ids = (*tokenizer)->encode(std::string(5000, 'a'));
   ASSERT_FALSE(ids.ok());
-  EXPECT_NE(ids.status().message().find("(a+)+b"), std::string::npos) << ids.status().message();
+  EXPECT_NE(ids.status().message().find("(a+)+[bc]"), std::string::npos) << ids.status().message();
 }
 
 TEST(TokenizerJson, AFolderGivesItsTemplateAndSpecialTokens) {

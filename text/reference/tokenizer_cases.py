@@ -75,8 +75,12 @@ def cases():
         state = copy.deepcopy(base)
         state.update(parts)
         state["model"].update(model or {})
-        size = len(state["model"]["vocab"])
-        state["added_tokens"] = [added(size + index, **{"text": "", **token}) for index, token in enumerate(tokens)]
+        vocabulary = state["model"]["vocab"]
+        index = len(vocabulary)
+        for token in tokens:
+            known = vocabulary.get(token["text"])
+            state["added_tokens"].append(added(index if known is None else known, **token))
+            index += known is None
         return state
 
     fallback = {"byte_fallback": True, "fuse_unk": True}
@@ -107,6 +111,11 @@ def cases():
     }
 
 
+def text_of(index):
+    """Without Garay, which is newer than the tables of the libraries that the two sides use for these parts."""
+    return "".join(c for c in document(index, 9) if not "\U00010d40" <= c <= "\U00010d8f")
+
+
 def digest(ids):
     return xxhash.xxh3_128_hexdigest(array.array("i", ids).tobytes())[:16]
 
@@ -123,7 +132,7 @@ def main(folder):
             row = []
             for as_text in (True, False):
                 tokenizer.encode_special_tokens = as_text
-                row.append(digest(tokenizer.encode(document(index, 9), add_special_tokens=False).ids))
+                row.append(digest(tokenizer.encode(text_of(index), add_special_tokens=False).ids))
             rows.append("\t".join(row))
         (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n")
     return 0
