@@ -172,7 +172,7 @@ StructSchema<ModelConfig> model_schema() {
       .section("parsers", &ModelConfig::parsers, parsers_schema())
       .choice("message_specials", &ModelConfig::message_specials,
               std::vector<ChoiceWord<SpecialTokens>>{{"text", SpecialTokens::kText}, {"parse", SpecialTokens::kParse}},
-              {.doc = "What the spelling of a control token (`<|im_end|>`) inside a message is: `text` keeps it data, "
+              {.doc = "What the spelling of a control token (`</s>`, say) inside a message is: `text` keeps it data, "
                       "`parse` makes it the token, as engines do that parse control tokens everywhere."})
       .choice(
           "max_tokens_rule", &ModelConfig::max_tokens_rule,
