@@ -119,8 +119,16 @@ TEST(RowOps, RopeTurnsPairs) {
       std::vector<SequenceRows> sequences;  // one a row: the positions are far apart
       for (int32_t row = 0; row < rows; ++row)
         sequences.push_back({row, 1, positions[static_cast<size_t>(row)], table.data()});
-      ops.rope_store(
-          {out, width, 2, c.style, cos.data(), sin.data(), c.half, sequences.data(), rows, cache.arena(), 0});
+      ops.rope_store({.qkv = out,
+                      .qkv_stride = width,
+                      .heads = 2,
+                      .style = c.style,
+                      .cos = cos.data(),
+                      .sin = sin.data(),
+                      .half = c.half,
+                      .sequences = sequences.data(),
+                      .sequence_count = rows,
+                      .kv = cache.arena()});
       // The cache holds the rotated key and the value.
       for (int32_t row = 0; row < rows; ++row) {
         const int32_t p = positions[static_cast<size_t>(row)];

@@ -64,8 +64,16 @@ TEST_F(CudaOps, AttentionAgreesWithTheCpuAndNotWithTheThreadOrder) {
     const SequenceRows filled[] = {{0, 300, 0, first.data()}, {300, 40, 0, second.data()}};
     cos.resize(340 * 8, 1.0f);
     sin.resize(340 * 8, 0.0f);
-    cpu_.rope_store(
-        {qkv.data(), width, a.heads, RopeStyle::kAdjacent, cos.data(), sin.data(), 8, filled, 2, cache.arena(), 1});
+    cpu_.rope_store({.qkv = qkv.data(),
+                     .qkv_stride = width,
+                     .heads = a.heads,
+                     .cos = cos.data(),
+                     .sin = sin.data(),
+                     .half = 8,
+                     .sequences = filled,
+                     .sequence_count = 2,
+                     .kv = cache.arena(),
+                     .layer = 1});
 
     constexpr int32_t kRows = 9;
     const SequenceRows asking[] = {{0, 8, 250, first.data()}, {8, 1, 39, second.data()}};

@@ -73,7 +73,7 @@ TEST(CompletionWriter, OffsetsContinueAcrossChunks) {
   writer->text(out, 0, "d", std::span(&second, 1));
   EXPECT_NE(out.find(R"("text_offset":[3])"), std::string::npos) << out;
   out.clear();
-  writer->finish(out, 0, FinishReason::kStop);
+  writer->finish(out, 0, {.reason = FinishReason::kStop});
   EXPECT_NE(out.find(R"("finish_reason":"stop")"), std::string::npos) << out;
 }
 

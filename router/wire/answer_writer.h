@@ -39,7 +39,7 @@ struct AnswerUsage {
 struct AnswerEnd {
   FinishReason reason = FinishReason::kStop;
   bool called = false;      // it holds calls of tools
-  std::string stop_string;  // the one that was met, if any
+  std::string stop_string = {};  // the one that was met, if any
 };
 
 // A stretch of a whole answer.
@@ -64,8 +64,9 @@ struct AnswerHead {
   std::string model;        // as the client named it
   std::string fingerprint;  // system_fingerprint
   bool logprobs = false;
-  std::shared_ptr<const ResponseTools> tools;  // of the responses wire: what the model's names for tools stand for
-  bool include_usage = false;                  // a stream ends with a usage chunk, and other chunks say "usage":null
+  std::shared_ptr<const ResponseTools> tools =
+      nullptr;                 // of the responses wire: what the model's names for tools stand for
+  bool include_usage = false;  // a stream ends with a usage chunk, and other chunks say "usage":null
 };
 
 class AnswerWriter {
