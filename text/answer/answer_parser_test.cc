@@ -278,6 +278,10 @@ TEST(AnswerParser, AMarkerThatIsATokenIsNotItsText) {
     ASSERT_LT(unused, vocabulary.tokens.size());
     vocabulary.tokens[unused] = marker;
     vocabulary.types[unused] = TokenType::kControl;
+    AddedToken& added = vocabulary.added.emplace_back();
+    added.id = static_cast<TokenId>(unused);
+    added.text = marker;
+    added.control = true;
   }
   const auto tokenizer = Tokenizer::create(std::move(vocabulary)).value();
   const auto markers = std::make_shared<AnswerMarkers>(AnswerFormat{}, tokenizer.get());
