@@ -110,7 +110,7 @@ TEST(IndexConcurrency, WhatStaysIsFoundWholeWhateverHappensAroundIt) {
   const auto wait_for_lookups = [&] {
     for (const uint64_t from = lookups.load(); lookups.load() < from + 3;) std::this_thread::yield();
   };
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < 600; ++round) {
     const auto& tail = tails[static_cast<size_t>(round) % tails.size()];
     const auto& fork = tails[static_cast<size_t>(round * 5 + 1) % tails.size()];
     changer.stored(root, joined(grown, tail));
