@@ -19,6 +19,7 @@ void add_models_command(CLI::App& app, CommandMain& selected);
 void add_tokenize_command(CLI::App& app, CommandMain& selected);
 void add_render_command(CLI::App& app, CommandMain& selected);
 void add_keys_command(CLI::App& app, CommandMain& selected);
+void add_replay_command(CLI::App& app, CommandMain& selected);
 void add_simulate_command(CLI::App& app, CommandMain& selected);
 void add_doctor_command(CLI::App& app, CommandMain& selected);
 

@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   warmpath::add_tokenize_command(app, selected);
   warmpath::add_render_command(app, selected);
   warmpath::add_keys_command(app, selected);
+  warmpath::add_replay_command(app, selected);
   warmpath::add_simulate_command(app, selected);
   warmpath::add_doctor_command(app, selected);
   for (CLI::App* command : app.get_subcommands({})) {

@@ -24,6 +24,7 @@ struct SimulateOptions {
   double max_think_s = 0;
   double event_delay_ms = 0;
   double tpot_ms = 50;
+  double decode_ms = 12;
   double ttft_s = 0;
   bool no_session_ids = false;
   bool no_events = false;
@@ -35,6 +36,7 @@ Result<Trace> load_trace(const SimulateOptions& options) {
   Result<Trace> trace =
       options.trace.empty() ? shape_trace(options.shape, options.study.base.seed) : read_trace(options.trace);
   if (!trace.ok()) return trace.status();
+  if (trace->distinct_blocks == 0) return invalid_argument("a message log has no blocks to simulate with; replay it");
   if (options.sessions > 0) *trace = sampled(*trace, options.sessions);
   if (options.max_think_s > 0) cap_pauses(*trace, options.max_think_s);
   if (options.block_tokens % trace->block_tokens != 0) {
@@ -55,7 +57,14 @@ Status run(SimulateOptions& options) {
     base.profile.running_kv = false;
     base.profile.keep_generated = false;
     base.profile.max_running = 1'000'000;
+  } else if (options.model == "mock") {
+    base.profile.interference = false;
+    base.profile.keep_generated = false;  // replayed prompts do not hold the answers
+    base.profile.sequence_s = 0;
+    base.profile.first_token_s = 0;
+    base.profile.context_tokens = 1e15;
   }
+  base.profile.step_s = options.decode_ms / 1000;
   base.session_ids = !options.no_session_ids;
   base.events = !options.no_events;
   base.event_delay_s = options.event_delay_ms / 1000;
@@ -136,9 +145,13 @@ void add_simulate_command(CLI::App& app, CommandMain& selected) {
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--model", options->model,
-                   "full: running requests hold KV, answers are cached; reduced: neither, as in published studies")
+                   "full: running requests hold KV, answers are cached; reduced: neither, as in published studies;\n"
+                   "mock: what `warmpath mock-replica` does, to compare with a live run")
       ->capture_default_str()
-      ->check(CLI::IsMember({"full", "reduced"}));
+      ->check(CLI::IsMember({"full", "reduced", "mock"}));
+  command->add_option("--decode-ms", options->decode_ms, "a decode step, before what each sequence adds")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->add_option("--prefill-tps", profile.prefill_tokens_per_s, "uncached tokens a second at the prompt's start")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

@@ -44,23 +44,26 @@ void SimulatedReplica::submit(SimulatedJob job, double now_s) {
 double SimulatedReplica::backlog() const { return queued_work_ + (prefilling_ ? work_left_ : 0); }
 
 double SimulatedReplica::next_event_s() const {
-  const double step = profile_.step(prefilling_, decoding_.size());
   double next = kNever;
   if (prefilling_) {
-    next = last_s_ + std::max(work_left_, 0.0) / profile_.prefill_chunk * step;
+    next = last_s_ + std::max(work_left_, 0.0) / profile_.prefill_rate(decoding_.size());
   } else if (!queue_.empty() && !head_waits_ && running() < static_cast<size_t>(profile_.max_running)) {
     return last_s_;
   }
-  if (!decoding_.empty()) next = std::min(next, last_s_ + std::max(decoding_.top().finish_v - v_, 0.0) * step);
+  if (!decoding_.empty()) {
+    const double step_s = profile_.decode_step(prefilling_, decoding_.size());
+    next = std::min(next, last_s_ + std::max(decoding_.top().finish_v - v_, 0.0) * step_s);
+  }
   return next;
 }
 
 void SimulatedReplica::move_to(double now_s) {
   if (now_s <= last_s_) return;
-  const double steps = (now_s - last_s_) / profile_.step(prefilling_, decoding_.size());
+  const double steps = (now_s - last_s_) / profile_.decode_step(prefilling_, decoding_.size());
   if (prefilling_) {
-    work_left_ -= steps * profile_.prefill_chunk;
-    work_done_ += steps * profile_.prefill_chunk;
+    const double work = (now_s - last_s_) * profile_.prefill_rate(decoding_.size());
+    work_left_ -= work;
+    work_done_ += work;
   }
   v_ += steps;
   batch_v_ += steps * static_cast<double>(decoding_.size());

@@ -39,6 +39,9 @@ struct ReplicaProfile {
   int32_t max_running = 256;  // prefilling and decoding
   bool running_kv = true;
   bool keep_generated = true;
+  // Off: prefills and decodes do not slow each other down, and a prefill has the whole prefill_tokens_per_s (what mock
+  // replicas do).
+  bool interference = true;
   double pace = 1;  // 4: everything takes four times as long
 
   double step(bool prefilling, size_t decoding) const {
@@ -48,8 +51,12 @@ struct ReplicaProfile {
   double work(double uncached, double cached) const {
     return uncached * (1 + (cached + uncached / 2) / context_tokens);
   }
-  // Tokens of work a second, with nothing else to do.
-  double solo_rate() const { return prefill_chunk / step(true, 0); }
+  // Tokens of work a second, beside so many decoding sequences.
+  double prefill_rate(size_t decoding) const {
+    return interference ? prefill_chunk / step(true, decoding) : prefill_tokens_per_s / pace;
+  }
+  double decode_step(bool prefilling, size_t decoding) const { return step(prefilling && interference, decoding); }
+  double solo_rate() const { return prefill_rate(0); }
 };
 
 struct SimulatedJob {

@@ -5,13 +5,13 @@
 #include <queue>
 
 #include "base/check.h"
+#include "loadtest/trace/arrivals.h"
 
 namespace warmpath {
 
 namespace {
 
 // Separate streams of chance, so that changing one thing changes nothing else.
-constexpr uint64_t kArrivalStream = 0x61;
 constexpr uint64_t kLossStream = 0x6c;
 constexpr uint64_t kPolicyStream = 0x70;
 
@@ -46,7 +46,6 @@ class Simulation {
   };
 
   void push(double at_s, Event::Kind kind, uint32_t a, uint64_t b = 0) { events_.push({at_s, ++order_, kind, a, b}); }
-  double mean_rate() const;
   void schedule_arrivals();
   void arrive(uint32_t turn_number, double now_s);
   void send(uint32_t turn_number, double now_s);
@@ -118,28 +117,7 @@ Simulation::Simulation(const Trace& trace, const SimulationOptions& options)
   }
 }
 
-// Arrivals per second, or how many times as fast as recorded.
-double Simulation::mean_rate() const {
-  if (options_.rho <= 0) return trace_.timed ? options_.rate_scale : options_.session_rate;
-  double capacity = 0;
-  for (const SimulatedReplica& replica : fleet_) capacity += replica.profile().solo_rate();
-  const ReplicaProfile& profile = options_.profile;
-  double work = 0;
-  if (trace_.timed) {
-    for (const TraceTurn& turn : trace_.turns) work += profile.work(static_cast<double>(turn.input_tokens), 0);
-    return options_.rho * capacity / (work / std::max(trace_.seconds(), 1e-9));
-  }
-  const TraceFacts facts = trace_facts(trace_);
-  for (size_t n = 0; n < trace_.turns.size(); ++n) {
-    const auto cached = static_cast<double>(facts.ideal_cached[n]);
-    work += profile.work(static_cast<double>(trace_.turns[n].input_tokens) - cached, cached);
-  }
-  return options_.rho * capacity / (work / std::max(trace_.sessions, 1u));
-}
-
 void Simulation::schedule_arrivals() {
-  Rng rng = stream(options_.seed, kArrivalStream);
-  const double rate = mean_rate();
   std::vector<bool> seen(trace_.sessions);
   for (size_t n = 0; n < trace_.turns.size(); ++n) {
     const TraceTurn& turn = trace_.turns[n];
@@ -148,21 +126,15 @@ void Simulation::schedule_arrivals() {
     records_[n].output_tokens = turn.output_tokens;
     records_[n].first_of_session = !seen[turn.session];
     seen[turn.session] = true;
-    if (trace_.timed) {
-      push((turn.at_s + options_.jitter_s * rng.uniform()) / rate, Event::Kind::kArrival, static_cast<uint32_t>(n));
-    }
   }
   unfinished_ = trace_.turns.size();
-  if (trace_.timed) return;
-  double start_s = 0;
   for (const TraceThread& thread : trace_.threads) {
-    if (thread.after >= 0) {
-      threads_after_[static_cast<size_t>(thread.after)].push_back(thread.first);
-      continue;
-    }
-    start_s -= std::log(1 - rng.uniform()) / rate;
-    push(start_s, Event::Kind::kArrival, static_cast<uint32_t>(thread.first));
+    if (thread.after >= 0) threads_after_[static_cast<size_t>(thread.after)].push_back(thread.first);
   }
+  ArrivalOptions arrivals{options_.rate_scale, options_.jitter_s, options_.session_rate, options_.seed};
+  if (options_.rho > 0) arrivals.rate_scale = arrivals.session_rate = rate_for_rho(trace_, options_);
+  for (const Arrival& arrival : plan_arrivals(trace_, arrivals))
+    push(arrival.at_s, Event::Kind::kArrival, arrival.turn);
 }
 
 Outcome Simulation::run() {
@@ -402,6 +374,25 @@ void Simulation::restart(double now_s) {
 }
 
 }  // namespace
+
+double rate_for_rho(const Trace& trace, const SimulationOptions& options) {
+  const ReplicaProfile& profile = options.profile;
+  double capacity = 0;  // tokens of work a second
+  for (size_t n = 0; n < options.replicas; ++n) {
+    capacity += profile.solo_rate() / (n < options.paces.size() ? options.paces[n] : 1);
+  }
+  double work = 0;
+  if (trace.timed) {
+    for (const TraceTurn& turn : trace.turns) work += profile.work(static_cast<double>(turn.input_tokens), 0);
+    return options.rho * capacity / (work / std::max(trace.seconds(), 1e-9));
+  }
+  const TraceFacts facts = trace_facts(trace);
+  for (size_t n = 0; n < trace.turns.size(); ++n) {
+    const auto cached = static_cast<double>(facts.ideal_cached[n]);
+    work += profile.work(static_cast<double>(trace.turns[n].input_tokens) - cached, cached);
+  }
+  return options.rho * capacity / (work / std::max(trace.sessions, 1u));
+}
 
 Outcome simulate(const Trace& trace, const SimulationOptions& options) {
   WARMPATH_CHECK(options.replicas > 0 && options.gateways > 0, "a simulation needs a replica and a gateway");

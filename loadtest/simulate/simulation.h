@@ -45,6 +45,9 @@ struct SimulationOptions {
   uint64_t seed = 1;
 };
 
+// The rate that `rho` stands for: times as fast as recorded, or sessions a second. REQUIRES rho > 0.
+double rate_for_rho(const Trace& trace, const SimulationOptions& options);
+
 Outcome simulate(const Trace& trace, const SimulationOptions& options);
 
 }  // namespace warmpath

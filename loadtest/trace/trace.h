@@ -30,6 +30,7 @@ struct TraceTurn {
   int64_t base_tokens = 0;       // system prompt and tools, at the front of the input
   std::vector<BlockRun> blocks;  // may cover less than the input: the rest is nobody else's
   int32_t next = -1;             // the session's (thread's) turn after this one
+  std::string messages;          // of message logs: the JSON list, as it stands there; such turns have no blocks
 };
 
 struct TraceThread {

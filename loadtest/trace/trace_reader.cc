@@ -223,6 +223,55 @@ class SessionReader {
   uint32_t session_ = 0;
 };
 
+class MessageReader {
+ public:
+  Status line(dom::element row, Trace& trace) {
+    TraceTurn turn;
+    dom::array messages;
+    if (row["messages"].get(messages) != simdjson::SUCCESS) return wrong("\"messages\" is missing or no list");
+    turn.messages = simdjson::minify(messages);
+    turn.output_tokens = 128;
+    if (const auto limit = row["max_tokens"]; limit.error() == simdjson::SUCCESS) {
+      WARMPATH_RETURN_IF_ERROR(read_tokens(limit, "\"max_tokens\"", turn.output_tokens));
+    }
+    const auto at = row["timestamp"];
+    const bool timed = at.error() == simdjson::SUCCESS;
+    if (timed) WARMPATH_RETURN_IF_ERROR(read_seconds(at, "\"timestamp\"", turn.at_s));
+    if (!trace.turns.empty() && timed != trace.timed) return wrong("either all lines have a \"timestamp\" or none");
+    trace.timed = timed;
+    std::string_view name;
+    const bool named = row["session"].get(name) == simdjson::SUCCESS;
+    const std::string key = named ? std::string(name) : "\n" + std::to_string(trace.turns.size());
+    const auto [found, fresh] = sessions_.try_emplace(key, Session{trace.sessions, -1});
+    if (fresh) ++trace.sessions;
+    turn.session = found->second.number;
+    const auto number = static_cast<int32_t>(trace.turns.size());
+    if (!fresh) {
+      trace.turns[static_cast<size_t>(found->second.last)].next = number;
+    } else if (!timed) {
+      trace.threads.push_back({-1, number});
+    }
+    found->second.last = number;
+    trace.turns.push_back(std::move(turn));
+    return {};
+  }
+  void finish(Trace& trace) {
+    trace.format = "messages";
+    trace.block_tokens = kMooncakeBlockTokens;
+    if (!trace.timed || trace.turns.empty()) return;
+    double start = trace.turns.front().at_s;
+    for (const TraceTurn& turn : trace.turns) start = std::min(start, turn.at_s);
+    for (TraceTurn& turn : trace.turns) turn.at_s -= start;
+  }
+
+ private:
+  struct Session {
+    uint32_t number;
+    int32_t last;
+  };
+  std::unordered_map<std::string, Session> sessions_;
+};
+
 // "2023-11-16 18:17:03.9799600" as seconds of its day plus days (of a calendar whose months all have 31 days: only
 // differences within one trace matter, and those do not cross months).
 bool azure_time(std::string_view text, double& seconds) {
@@ -303,7 +352,7 @@ Result<Trace> parse_trace(std::string_view text, const std::string& name) {
   Result<Trace> trace = invalid_argument(
       name +
       ": no trace that is known here; known are Mooncake (\"hash_ids\"), coding-agent sessions (\"req\") and "
-      "Azure (TIMESTAMP,ContextTokens,GeneratedTokens)");
+      "Azure (TIMESTAMP,ContextTokens,GeneratedTokens) and message logs (\"messages\")");
   if (first.starts_with("TIMESTAMP,")) {
     std::istringstream lines{std::string(text.substr(std::min(text.size(), first.size() + 1)))};
     trace = parse_azure(lines, name);
@@ -311,6 +360,8 @@ Result<Trace> parse_trace(std::string_view text, const std::string& name) {
     trace = parse_lines<MooncakeReader>(text, name);
   } else if (first.find("\"req\"") != std::string_view::npos) {
     trace = parse_lines<SessionReader>(text, name);
+  } else if (first.find("\"messages\"") != std::string_view::npos) {
+    trace = parse_lines<MessageReader>(text, name);
   }
   if (trace.ok() && trace->turns.empty()) return wrong(name + ": the trace has no requests");
   return trace;
