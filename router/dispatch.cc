@@ -148,8 +148,12 @@ void Dispatch::send(Route route) {
   if (job_.deadline_ns != 0) {
     job_.request.deadline_s = std::max(static_cast<double>(job_.deadline_ns - services_.clock.now_ns()) * 1e-9, 0.001);
   }
+  const Candidate& chosen = route.candidates[route.decision.candidate];
+  const int64_t uncached = receipt_->prompt_tokens - receipt_->predicted_tokens;
   const LoadShare share{.sequences = job_.request.sampling.n,
-                        .uncached_tokens = receipt_->prompt_tokens - receipt_->predicted_tokens};
+                        .uncached_tokens = uncached,
+                        .prefill_s = chosen.rates.prefill_s(static_cast<double>(uncached),
+                                                            static_cast<double>(receipt_->predicted_tokens))};
   auto relay = std::make_shared<Relay>(shared_from_this(), exchange_, replica_, share, attempts_);
   call_ = replica_->upstream().generate(job_.request, std::move(relay));
 }

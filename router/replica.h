@@ -12,7 +12,9 @@
 #include <mutex>
 #include <string>
 
+#include "base/clock.h"
 #include "policies/candidate.h"
+#include "policies/prefill_book.h"
 #include "proto/describe.h"
 #include "router/upstream.h"
 
@@ -25,7 +27,9 @@ std::string_view replica_state_name(ReplicaState state);
 struct LoadShare {
   int32_t sequences = 1;
   int64_t uncached_tokens = 0;
+  double prefill_s = 0;  // predicted
   bool started = false;
+  PrefillBook::Ticket ticket = 0;  // set by book_sent()
 };
 
 class Replica {
@@ -36,12 +40,13 @@ class Replica {
   const std::string& model() const { return model_; }  // the served name
   Upstream& upstream() const { return *upstream_; }
 
-  void book_sent(const LoadShare& share);
-  void book_started(LoadShare& share);  // its first token is there
-  void book_finished(const LoadShare& share);
+  void book_sent(LoadShare& share, MonotonicNs now = SystemClock::instance().now_ns());
+  // Its first token is there.
+  void book_started(LoadShare& share, MonotonicNs now = SystemClock::instance().now_ns());
+  void book_finished(const LoadShare& share, MonotonicNs now = SystemClock::instance().now_ns());
 
   // Everything but the cached tokens and the rates.
-  void fill(Candidate& candidate) const;
+  void fill(Candidate& candidate, MonotonicNs now = SystemClock::instance().now_ns()) const;
   bool usable() const;  // ready and not draining
   ReplicaState state() const;
   ReplicaId index_id() const { return index_id_.load(std::memory_order_acquire); }
@@ -75,8 +80,9 @@ class Replica {
   std::string trouble_ = "not connected yet";
   ReplicaDescription description_;
   ReplicaStats stats_;
-  Load own_;     // by this gateway
-  Load others_;  // what the last report showed beyond our own
+  Load own_;              // by this gateway
+  Load others_;           // what the last report showed beyond our own
+  PrefillBook prefills_;  // own prompts without a first token
 };
 
 }  // namespace warmpath
