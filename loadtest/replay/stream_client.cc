@@ -73,15 +73,19 @@ class EventReader {
     }
     simdjson::dom::object usage;
     if (event["usage"].get(usage) == simdjson::SUCCESS) {
-      (void)usage["prompt_tokens"].get(answer_.prompt_tokens);
-      (void)usage["completion_tokens"].get(answer_.completion_tokens);
-      if (usage["prompt_tokens_details"]["cached_tokens"].get(answer_.cached_tokens) != simdjson::SUCCESS) {
-        (void)usage["prompt_cache_hit_tokens"].get(answer_.cached_tokens);  // DeepSeek's name
-      }
+      read(usage["prompt_tokens"], answer_.prompt_tokens);
+      read(usage["completion_tokens"], answer_.completion_tokens);
+      read(usage["prompt_cache_hit_tokens"], answer_.cached_tokens);  // DeepSeek's name for it
+      read(usage["prompt_tokens_details"]["cached_tokens"], answer_.cached_tokens);
     }
     std::string_view message;
     if (event["error"]["message"].get(message) == simdjson::SUCCESS)
       answer_.error = std::string(message.substr(0, 300));
+  }
+
+  static void read(simdjson::simdjson_result<simdjson::dom::element> field, int64_t& value) {
+    int64_t number = 0;
+    if (field.get(number) == simdjson::SUCCESS) value = number;
   }
 
   // Text, thought or a tool call; an announcement of the role is none.
@@ -156,17 +160,19 @@ class StreamClient::Impl {
   }
 
   asio::awaitable<void> prepare() {
-    if (!idle_.empty()) co_return;
+    // One for each that has prepared and not yet asked.
+    if (idle_.size() >= ++prepared_) co_return;
     Error error;
     std::unique_ptr<Connection> connection = co_await connect(error);
     if (!error) idle_.push_back(std::move(connection));
   }
 
   asio::awaitable<StreamAnswer> complete(std::string headers, std::string body) {
-    std::string head = "POST " + target_.path + "/chat/completions HTTP/1.1\r\nhost: " + target_.host + ":" +
-                       target_.port + "\r\ncontent-type: application/json\r\naccept: text/event-stream\r\n";
+    std::string head = "POST " + target_.path + "/chat/completions HTTP/1.1\r\nhost: " + authority() +
+                       "\r\ncontent-type: application/json\r\naccept: text/event-stream\r\n";
     if (!options_.api_key.empty()) head += "authorization: Bearer " + options_.api_key + "\r\n";
     head += headers + "content-length: " + std::to_string(body.size()) + "\r\n\r\n";
+    if (prepared_ > 0) --prepared_;
     StreamAnswer answer;
     for (int attempt = 0; attempt < 2; ++attempt) {
       answer = {};
@@ -193,12 +199,17 @@ class StreamClient::Impl {
       if (reusable) idle_.push_back(std::move(connection));
       // Servers close idle connections when they like: nothing was read, so it is asked again on a new one.
       if (!kept || answer.status != 0 || answer.error.empty()) break;
+      idle_.clear();  // the others are as old
     }
     answer.times.done_s = now_s();
     co_return answer;
   }
 
  private:
+  std::string authority() const {
+    const bool is_v6 = target_.host.find(':') != std::string::npos;
+    return (is_v6 ? "[" + target_.host + "]" : target_.host) + ":" + target_.port;
+  }
   double now_s() const { return std::chrono::duration<double>(Clock::now() - options_.start).count(); }
   std::chrono::nanoseconds timeout() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(options_.timeout_s));
@@ -283,6 +294,7 @@ class StreamClient::Impl {
   asio::ssl::context ssl_;
   tcp::resolver::results_type endpoints_;
   std::vector<std::unique_ptr<Connection>> idle_;
+  size_t prepared_ = 0;  // callers of prepare() that have not asked yet
 };
 
 StreamClient::StreamClient(asio::io_context& context, StreamTarget target, Options options)

@@ -63,7 +63,7 @@ class StreamClient {
 
   // Looks the host up. Once, before anything else.
   boost::asio::awaitable<Status> resolve();
-  // Makes sure that a connection is there; an error shows with the request.
+  // Opens a connection for the caller's next complete(), if none is to spare; an error shows with the request.
   boost::asio::awaitable<void> prepare();
   // One request; `headers` are lines that end in CRLF.
   boost::asio::awaitable<StreamAnswer> complete(std::string headers, std::string body);
