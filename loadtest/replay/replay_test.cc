@@ -14,6 +14,7 @@
 #include <boost/asio/streambuf.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -56,6 +57,11 @@ class ScriptedServer {
   ~ScriptedServer() {
     ::shutdown(acceptor_.native_handle(), SHUT_RDWR);
     accepter_.join();
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      ending_.notify_all();
+    }
     for (const auto& socket : sockets_) ::shutdown(socket->native_handle(), SHUT_RDWR);
     for (std::thread& thread : threads_) thread.join();
   }
@@ -113,7 +119,11 @@ class ScriptedServer {
       };
       say(R"({"choices":[{"delta":{"role":"assistant","content":""}}]})");  // an announcement is no token
       for (int n = 0; n < tokens; ++n) {
-        std::this_thread::sleep_until(arrived + std::chrono::duration<double>(script_.first_s + n * script_.step_s));
+        const auto delay = std::chrono::duration<double>(script_.first_s + n * script_.step_s);
+        std::unique_lock lock(mutex_);
+        const auto due = arrived + std::chrono::duration_cast<std::chrono::steady_clock::duration>(delay);
+        if (ending_.wait_until(lock, due, [this] { return ended_; })) return;
+        lock.unlock();
         say(R"({"choices":[{"delta":{"content":"word "}}]})");
       }
       say(R"({"choices":[],"usage":{"prompt_tokens":)" + std::to_string(prompt) + R"(,"completion_tokens":)" +
@@ -129,6 +139,8 @@ class ScriptedServer {
   tcp::acceptor acceptor_;
   std::thread accepter_;
   std::mutex mutex_;
+  std::condition_variable ending_;
+  bool ended_ = false;
   std::vector<std::shared_ptr<tcp::socket>> sockets_;
   std::vector<std::thread> threads_;
   std::vector<std::string> bodies_;
