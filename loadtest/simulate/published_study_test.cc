@@ -136,6 +136,7 @@ struct Published {
   double hit;
   double ttft_mean_s;
   double tolerance;
+  int seeds;  // averaged; the study's own five runs of `random` lay between 23.6 and 30.2 s
 };
 
 TEST(PublishedStudy, FourPoliciesOnMooncakeConversation) {
@@ -150,22 +151,29 @@ TEST(PublishedStudy, FourPoliciesOnMooncakeConversation) {
   EXPECT_EQ(facts.ideal_blocks, 105'710);
 
   const Published published[] = {
-      {[] { return std::make_unique<StudyRandom>(); }, 0.134, 27.2, 0.20},
-      {[] { return std::make_unique<StudySessionLw>(); }, 0.366, 2.09, 0.10},
-      {[] { return std::make_unique<StudyThreshold>(); }, 0.259, 9.68, 0.10},
-      {[] { return std::make_unique<StudyProduct>(); }, 0.278, 1.55, 0.10},
+      {[] { return std::make_unique<StudyRandom>(); }, 0.134, 27.2, 0.20, 5},
+      {[] { return std::make_unique<StudySessionLw>(); }, 0.366, 2.09, 0.10, 1},
+      {[] { return std::make_unique<StudyThreshold>(); }, 0.259, 9.68, 0.10, 1},
+      {[] { return std::make_unique<StudyProduct>(); }, 0.278, 1.55, 0.10, 1},
   };
   for (const Published& row : published) {
     SimulationOptions options = study_options();
     options.policy = row.policy;
-    const Outcome outcome = simulate(*trace, options);
-    std::printf(
-        "%-11s hit %.3f (published %.3f)   mean TTFT %6.2f s (published %.2f)   p50 %.2f p99 %.1f goodput %.3f "
-        "tpot %.1f ms imbalance %.2f\n",
-        std::string(row.policy()->name()).c_str(), outcome.hit_ratio, row.hit, outcome.ttft_mean_s, row.ttft_mean_s,
-        outcome.ttft_p50_s, outcome.ttft_p99_s, outcome.goodput, 1000 * outcome.tpot_mean_s, outcome.imbalance);
-    EXPECT_NEAR(outcome.hit_ratio, row.hit, 0.01);
-    EXPECT_NEAR(outcome.ttft_mean_s, row.ttft_mean_s, row.tolerance * row.ttft_mean_s);
+    double hit = 0;
+    double ttft_mean_s = 0;
+    for (int seed = 1; seed <= row.seeds; ++seed) {
+      options.seed = static_cast<uint64_t>(seed);
+      const Outcome outcome = simulate(*trace, options);
+      hit += outcome.hit_ratio / row.seeds;
+      ttft_mean_s += outcome.ttft_mean_s / row.seeds;
+      std::printf(
+          "%-11s hit %.3f (published %.3f)   mean TTFT %6.2f s (published %.2f)   p50 %.2f p99 %.1f goodput %.3f "
+          "tpot %.1f ms imbalance %.2f\n",
+          std::string(row.policy()->name()).c_str(), outcome.hit_ratio, row.hit, outcome.ttft_mean_s, row.ttft_mean_s,
+          outcome.ttft_p50_s, outcome.ttft_p99_s, outcome.goodput, 1000 * outcome.tpot_mean_s, outcome.imbalance);
+    }
+    EXPECT_NEAR(hit, row.hit, 0.01);
+    EXPECT_NEAR(ttft_mean_s, row.ttft_mean_s, row.tolerance * row.ttft_mean_s);
   }
 }
 
