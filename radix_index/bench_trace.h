@@ -3,6 +3,7 @@
 // holder keeps its blocks in an LRU cache and reports what it gives up. Thread safety: none.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
