@@ -75,9 +75,9 @@ class EngineCore {
   Sampler sampler_;
   std::unordered_map<std::string, std::shared_ptr<Generation>> generations_;  // by request id
   std::unique_ptr<StepHandle> in_flight_;
-  std::vector<Generation*> touched_;                                          // by this step, each once
-  std::vector<Generation*> to_flush_;                                         // within finish_touched()
-  MonotonicNs next_deadline_ = 0;                                             // 0 = none
+  std::vector<Generation*> touched_;   // by this step, each once
+  std::vector<Generation*> to_flush_;  // within finish_touched()
+  MonotonicNs next_deadline_ = 0;      // 0 = none
   int32_t queued_ = 0;
   ReplicaStats counters_;
 };

@@ -4,8 +4,8 @@
 //   XXH3-128(content 16 B | text "kv LAYERS KV_HEADS HEAD_DIM f32|f16|int16 BLOCK_TOKENS precision float|fast")
 //
 // The content is the whole model: weights, hyper-parameters and tokenizer; XXH3-128 of a GGUF file, of a folder that of
-// its parts' hashes. Files from 16 MB on are read once, at memory or disk speed (5 GB: half a second from memory), and
-// remembered (model_file/file_hash.h). Thread safety: a pure function.
+// its parts' hashes. Files from 16 MB on are read once, at memory or disk speed, and remembered
+// (model_file/file_hash.h). Thread safety: a pure function.
 #pragma once
 
 #include "base/hash128.h"

@@ -92,7 +92,8 @@ void report_text(const GgufFile& file, ModelReport& report) {
   tokenizer.merges = static_cast<int64_t>(vocabulary->merges.size());
   tokenizer.bos = vocabulary->text_of(vocabulary->bos);
   tokenizer.eos = vocabulary->text_of(vocabulary->eos);
-  tokenizer.add_bos = std::count(vocabulary->prompt_prefix.begin(), vocabulary->prompt_prefix.end(), vocabulary->bos) > 0;
+  tokenizer.add_bos =
+      std::count(vocabulary->prompt_prefix.begin(), vocabulary->prompt_prefix.end(), vocabulary->bos) > 0;
   for (const TokenId id : vocabulary->end_of_generation) tokenizer.end_tokens.emplace_back(vocabulary->text_of(id));
   report.has_template = !vocabulary->chat_template.empty();
   if (report.config && tokenizer.tokens > report.config->vocabulary) {

@@ -8,9 +8,9 @@
 //   synthetic:qwen3-36x4096,heads=32,kv_heads=8,head_dim=128,ffn=12288,vocab=151936,weights=q4_k_m    an 8B
 //
 // Defaults: head size 64 (16 when WIDTH is no multiple of 64, or below 256), heads = WIDTH / head size, kv_heads = a
-// third of them if that divides, else half, else all; ffn = 8/3 WIDTH rounded up to 32 (256 for K types); vocab 512; context 8192;
-// seed 1; weights q4_1. `weights` is a tensor type that kernels know, in lower case, or q4_k_m: Q4_K with Q6_K for the
-// values and the way down.
+// third of them if that divides, else half, else all; ffn = 8/3 WIDTH rounded up to 32 (256 for K types); vocab 512;
+// context 8192; seed 1; weights q4_1. `weights` is a tensor type that kernels know, in lower case, or q4_k_m: Q4_K with
+// Q6_K for the values and the way down.
 //
 // The file is like the default model's: matrices of that type, token_embd and output Q8_0 (of 16 or 32-bit weights: the
 // same), norms F32; qwen2 with biases, qwen3 with head norms; a byte-level `gpt2` tokenizer without merges: token 0

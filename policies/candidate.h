@@ -59,9 +59,9 @@ struct Candidate {
   // knows from the replica's report: other gateways'.
   double queued_prefill_s = -1;
   int64_t unpredicted_tokens = 0;
-  int64_t resident_tokens = 0;         // KV held, cached blocks included
-  int64_t active_tokens = 0;           // of those, what running sequences use now
-  int64_t capacity_tokens = 0;         // KV capacity on the device; 0 when unknown
+  int64_t resident_tokens = 0;  // KV held, cached blocks included
+  int64_t active_tokens = 0;    // of those, what running sequences use now
+  int64_t capacity_tokens = 0;  // KV capacity on the device; 0 when unknown
 
   // Leading prompt tokens it holds, by nearest tier, and those only expected (index_query.h). At most prompt_tokens -
   // 1: the last prompt token is always computed.

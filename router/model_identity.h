@@ -25,8 +25,8 @@ struct ModelIdentity {
 
 // Builds the encoder from `tokenizer_file` (a GGUF without tensors, as the replica sent it), whose hash must be the one
 // that `description` names. With `config.tokenizer` (a GGUF file, a folder or a tokenizer.json) the text pipeline comes
-// from there instead, and is refused unless its tokenizer encodes as the replica's does. `config.parsers` overrules what
-// the template shows of calls and reasoning.
+// from there instead, and is refused unless its tokenizer encodes as the replica's does. `config.parsers` overrules
+// what the template shows of calls and reasoning.
 Result<std::shared_ptr<const ModelIdentity>> make_identity(const ReplicaDescription& description,
                                                            const std::string& tokenizer_file,
                                                            const ModelConfig& config);

@@ -94,7 +94,8 @@ TEST_P(TokenizerReference, LiveEqualsThePythonPackage) {
 
 INSTANTIATE_TEST_SUITE_P(Families, TokenizerReference,
                          testing::Values("smollm", "gpt-2", "llama-bpe", "qwen2", "qwen35", "deepseek-v3",
-                                         "deepseek-llm", "deepseek-coder", "gpt-4o", "tekken", "kimi-k2", "llama-spm"), [](const auto& family) {
+                                         "deepseek-llm", "deepseek-coder", "gpt-4o", "tekken", "kimi-k2", "llama-spm"),
+                         [](const auto& family) {
                            std::string name = family.param;
                            std::erase(name, '-');
                            return name;

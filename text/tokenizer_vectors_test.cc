@@ -58,7 +58,8 @@ TEST_P(TokenizerVectors, AllEqual) {
   std::cout << GetParam() << ": " << compared << " vectors equal\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Vocabularies, TokenizerVectors, testing::Values("gpt-2", "llama-bpe", "qwen2", "qwen35", "deepseek-llm", "llama-spm"),
+INSTANTIATE_TEST_SUITE_P(Vocabularies, TokenizerVectors,
+                         testing::Values("gpt-2", "llama-bpe", "qwen2", "qwen35", "deepseek-llm", "llama-spm"),
                          [](const auto& vocabulary) {
                            std::string name = vocabulary.param;
                            std::erase(name, '-');

@@ -38,7 +38,7 @@ struct AnswerUsage {
 // How a choice ended.
 struct AnswerEnd {
   FinishReason reason = FinishReason::kStop;
-  bool called = false;      // it holds calls of tools
+  bool called = false;           // it holds calls of tools
   std::string stop_string = {};  // the one that was met, if any
 };
 
