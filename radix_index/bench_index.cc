@@ -3,7 +3,7 @@
 // Workloads: (a) 12.8 M holder-blocks over 256 holders, 9.6 M of them distinct: 391 sessions per holder of 96 blocks
 // each behind shared heads of 32; lookups of 128 blocks that 1 or 64 holders have, and of a session (its head at all
 // 256). (b) chains of which each of 64 holders lacks 2 % of the blocks. (c) Mooncake's conversation trace once, and 20
-// times interleaved (bench_trace.h), if --trace or ../shared/traces has it. (d) 30 minutes' worth of churn: 822,748
+// times interleaved (bench_trace.h), if it is there (--trace). (d) 30 minutes' worth of churn: 822,748
 // sessions, as many as the requests of SMG's 30-minute soak, each replacing the oldest one of its holder; one lookup
 // for every four. And lookups while another thread writes as fast as it can.
 //

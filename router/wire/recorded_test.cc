@@ -1,4 +1,4 @@
-// Requests that released agents really sent (../shared/agent_requests): every one is accepted, and within a session
+// Requests that released agents really sent (recordings beside the source tree): every one is accepted, and within a session
 // each prompt begins with the whole one before it, to the token.
 #include <gtest/gtest.h>
 
