@@ -19,13 +19,14 @@
 #include <span>
 
 #include "base/hash128.h"
-#include "radix_index/heap_bytes.h"
+#include "radix_index/run_memory.h"
 #include "radix_index/span_list.h"
 
 namespace warmpath {
 
-// At most this many blocks per run: a block in the middle is found in its run by looking.
-inline constexpr uint32_t kMaxRunBlocks = 256;
+// At most this many blocks per run: a block in the middle is found in its run by looking. With their parent's they are
+// a page of identities.
+inline constexpr uint32_t kMaxRunBlocks = 255;
 
 // A block is ids[offset] of a run.
 struct BlockPlace {
@@ -38,10 +39,11 @@ struct BlockPlace {
 
 class RunView {
  public:
-  static RunView* make(const Hash128* ids, uint16_t begin, uint16_t end, std::span<const HeldSpan> held,
-                       std::span<const PlacedSpan> placed) {
-    void* memory = ::operator new(bytes_for(held.size(), placed.size()));
-    auto* view = new (memory) RunView(ids, begin, end, held.size(), placed.size());
+  // The caller gives bytes() back to `memory` once nobody looks any more.
+  static RunView* make(RunMemory& memory, const Hash128* ids, uint16_t begin, uint16_t end,
+                       std::span<const HeldSpan> held, std::span<const PlacedSpan> placed) {
+    auto* view = new (memory.allocate(bytes_for(held.size(), placed.size())))
+        RunView(ids, begin, end, held.size(), placed.size());
     auto* held_out = reinterpret_cast<HeldSpan*>(view + 1);
     for (const HeldSpan& span : held) new (held_out++) HeldSpan(span);
     auto* placed_out = const_cast<PlacedSpan*>(view->placed().data());
@@ -70,7 +72,7 @@ class RunView {
     return false;
   }
 
-  size_t heap_size() const { return heap_bytes(bytes_for(held_count_, placed_count_)); }
+  size_t bytes() const { return bytes_for(held_count_, placed_count_); }
 
  private:
   RunView(const Hash128* ids, uint16_t begin, uint16_t end, size_t held, size_t placed)
@@ -88,7 +90,7 @@ class RunView {
   static constexpr size_t kMostSpans = (size_t{1} << 23) - 1;
 
   const Hash128* ids_;
-  // 16 bytes of header: with one span a view fits in the smallest piece the heap gives.
+  // 16 bytes of header: with one span, or two, a view has 32.
   uint64_t begin_ : 9;
   uint64_t end_ : 9;
   uint64_t held_count_ : 23;

@@ -1,92 +1,104 @@
 #include "radix_index/block_table.h"
 
+#include <new>
 #include <utility>
 
 #include "base/check.h"
-#include "radix_index/heap_bytes.h"
 
 namespace warmpath {
 
+BlockTable::~BlockTable() {
+  for (size_t shard = 0; shard < kShards; ++shard) {
+    for (uint32_t level = 0; level < shards_[shard].segments; ++level) {
+      memory_.release(levels_[level][shard], sizeof(Segment));
+    }
+  }
+  for (Segment** level : levels_) memory_.release(level, kLevelBytes);
+}
+
 void BlockTable::insert(Hash128 identity, uint32_t run) {
-  Shard& shard = shards_[shard_of(identity)];
-  // At most 15 of 16 places are taken, and 15 of 17 once rebuilt.
-  if ((shard.used + 1) * 16 > shard.homes * kEntries * 15) rebuild(shard, homes_for(shard.used + shard.used / 16 + 1));
-  while (!put(shard, tag_of(identity), run)) rebuild(shard, shard.homes + shard.homes / 8 + 1);
-  ++shard.used;
+  const size_t shard = shard_of(identity);
+  // At most 15 of 16 places are taken.
+  const uint32_t segments = shards_[shard].segments;
+  if ((shards_[shard].used + 1) * 16 > shards_[shard].buckets() * kEntries * 15) {
+    resize(shard, segments + step(segments));
+  }
+  put(shard, tag_of(identity), run);
+  ++shards_[shard].used;
   ++size_;
 }
 
 void BlockTable::move(Hash128 identity, uint32_t from, uint32_t to) {
-  const Entry found = entry_of(identity, from);
-  found.bucket->set_run(found.entry, to);
+  const size_t shard = shard_of(identity);
+  const Entry found = entry_of(shard, tag_of(identity), from);
+  bucket_at(shard, found.at).set_run(found.entry, to);
 }
 
 void BlockTable::erase(Hash128 identity, uint32_t run) {
-  Shard& shard = shards_[shard_of(identity)];
-  const Entry found = entry_of(identity, run);
-  found.bucket->tags[found.entry] = kEmpty;
-  Bucket* const home = &shard.buckets[home_of(tag_of(identity), shard.homes)];
-  for (Bucket* passed = home; passed != found.bucket; ++passed) --passed->passed;
-  --shard.used;
-  --size_;
-  if (shard.used == 0) {
-    bytes_ -= shard_bytes(shard.homes);
-    shard = Shard{};
-  } else if (shard.used * 2 < shard.homes * kEntries && homes_for(shard.used) * 4 < shard.homes * 3) {
-    rebuild(shard, homes_for(shard.used));
-  }
-}
-
-bool BlockTable::put(Shard& shard, uint16_t tag, uint32_t run) {
-  Bucket* const home = &shard.buckets[home_of(tag, shard.homes)];
-  Bucket* const end = &shard.buckets[shard.homes] + kSpare;
-  for (Bucket* bucket = home; bucket != end; ++bucket) {
-    const uint32_t empty = bucket->equal(kEmpty);
-    if (empty == 0) continue;
-    const auto entry = static_cast<uint32_t>(std::countr_zero(empty));
-    bucket->tags[entry] = tag;
-    bucket->set_run(entry, run);
-    for (Bucket* passed = home; passed != bucket; ++passed) ++passed->passed;
-    return true;
-  }
-  return false;
-}
-
-BlockTable::Entry BlockTable::entry_of(Hash128 identity, uint32_t run) {
-  Shard& shard = shards_[shard_of(identity)];
-  WARMPATH_CHECK(shard.homes > 0, "a block that is stored must be in the table");
+  const size_t shard = shard_of(identity);
   const uint16_t tag = tag_of(identity);
+  const Entry found = entry_of(shard, tag, run);
+  bucket_at(shard, found.at).tags[found.entry] = kEmpty;
+  const uint32_t buckets = shards_[shard].buckets();
+  for (uint32_t at = home_of(tag, buckets); at != found.at; at = next(at, buckets)) --bucket_at(shard, at).passed;
+  --shards_[shard].used;
+  --size_;
+  // Far enough below what it grew at that coming and going does not resize it each time.
+  const uint32_t fewer = shards_[shard].segments - step(shards_[shard].segments);
+  if (shards_[shard].used * 16 <= fewer * kSegmentBuckets * kEntries * 13) resize(shard, fewer);
+}
+
+void BlockTable::put(size_t shard, uint16_t tag, uint32_t run) {
+  const uint32_t buckets = shards_[shard].buckets();
+  for (uint32_t at = home_of(tag, buckets);; at = next(at, buckets)) {
+    Bucket& bucket = bucket_at(shard, at);
+    const uint32_t empty = bucket.equal(kEmpty);
+    if (empty == 0) {
+      ++bucket.passed;
+      continue;
+    }
+    const auto entry = static_cast<uint32_t>(std::countr_zero(empty));
+    bucket.tags[entry] = tag;
+    bucket.set_run(entry, run);
+    return;
+  }
+}
+
+BlockTable::Entry BlockTable::entry_of(size_t shard, uint16_t tag, uint32_t run) const {
+  const uint32_t buckets = shards_[shard].buckets();
+  uint32_t at = home_of(tag, buckets);
   // Two blocks of one run with one tag have entries that are alike: either will do.
-  for (Bucket* bucket = &shard.buckets[home_of(tag, shard.homes)];; ++bucket) {
-    for (uint32_t fits = bucket->equal(tag); fits != 0; fits &= fits - 1) {
+  for (uint32_t looked = 0;; ++looked, at = next(at, buckets)) {
+    WARMPATH_CHECK(looked < buckets, "a block that is stored must be in the table");
+    const Bucket& bucket = bucket_at(shard, at);
+    for (uint32_t fits = bucket.equal(tag); fits != 0; fits &= fits - 1) {
       const auto entry = static_cast<uint32_t>(std::countr_zero(fits));
-      if (bucket->run(entry) == run) return {bucket, entry};
+      if (bucket.run(entry) == run) return {at, entry};
     }
-    WARMPATH_CHECK(bucket->passed != 0, "a block that is stored must be in the table");
   }
 }
 
-size_t BlockTable::shard_bytes(uint32_t homes) {
-  // Aligned allocation costs one line more, about.
-  return homes == 0 ? 0 : heap_bytes((homes + kSpare + 1) * sizeof(Bucket));
-}
-
-void BlockTable::rebuild(Shard& shard, uint32_t homes) {
-  Shard old = std::exchange(shard, Shard{});
-  for (bool fits = false; !fits; homes += homes / 8 + 1) {
-    shard.buckets = std::make_unique<Bucket[]>(homes + kSpare);
-    shard.homes = homes;
-    shard.used = old.used;
-    fits = true;
-    for (uint32_t n = 0; n < (old.homes == 0 ? 0 : old.homes + kSpare) && fits; ++n) {
-      const Bucket& bucket = old.buckets[n];
-      for (uint32_t entry = 0; entry < kEntries && fits; ++entry) {
-        if (bucket.tags[entry] != kEmpty) fits = put(shard, bucket.tags[entry], bucket.run(entry));
-      }
+void BlockTable::resize(size_t shard, uint32_t segments) {
+  Shard& resized = shards_[shard];
+  moving_.clear();
+  for (uint32_t at = 0; at < resized.buckets(); ++at) moving_.push_back(bucket_at(shard, at));
+  while (levels_.size() < segments) {
+    auto* level = static_cast<Segment**>(memory_.allocate(kLevelBytes));
+    std::fill_n(level, kShards, nullptr);
+    levels_.push_back(level);
+  }
+  for (; resized.segments > segments; --resized.segments, --segments_) {
+    memory_.release(std::exchange(levels_[resized.segments - 1][shard], nullptr), sizeof(Segment));
+  }
+  for (; resized.segments < segments; ++resized.segments, ++segments_) {
+    levels_[resized.segments][shard] = static_cast<Segment*>(memory_.allocate(sizeof(Segment)));
+  }
+  for (uint32_t level = 0; level < segments; ++level) new (levels_[level][shard]) Segment{};
+  for (const Bucket& bucket : moving_) {
+    for (uint32_t entry = 0; entry < kEntries; ++entry) {
+      if (bucket.tags[entry] != kEmpty) put(shard, bucket.tags[entry], bucket.run(entry));
     }
   }
-  bytes_ += shard_bytes(shard.homes);
-  bytes_ -= shard_bytes(old.homes);
 }
 
 }  // namespace warmpath

@@ -3,25 +3,34 @@
 //
 // The table holds no identities: an entry is 16 bits of the identity (the tag) and 24 bits of run number, and whoever
 // asks compares the full 128 bits in the runs whose tag fits (at 12 million blocks a wrong one in 25 lookups).
-// A bucket is one cache line of twelve entries; what does not fit goes into a later one, and a bucket counts who has
+// A bucket is one cache line of twelve entries; what does not fit goes into the next one, and a bucket counts who has
 // passed it, so that a search knows where to end and erasing leaves no tombstones: churn does not grow the table. The
 // tag alone says where a search starts, so growing reads no identity; 4,096 shards, so that it moves little at a time.
 //
+// A shard is some segments of four buckets, all of one size for all shards, so that one that grows or shrinks takes and
+// leaves nothing that another could not use:
+//
+//             shard 0  shard 1  shard 2 ...
+//   level 0   [ 4   ]  [ 4   ]  [ 4   ]       buckets 0..3 of each shard
+//   level 1   [ 4   ]  [ 4   ]  [ -   ]       buckets 4..7
+//
 // Every call is one cache miss in a large index: prefetch() the blocks of an event first.
 // Thread safety: none; the writer's.
-// Invariants: one entry per block; a bucket that was passed is counted as passed by each entry further on.
+// Invariants: one entry per block; a bucket that was passed is counted as passed by each entry further on; a shard
+// has room for one more.
 #pragma once
 
 #include <emmintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/hash128.h"
+#include "radix_index/run_memory.h"
 
 namespace warmpath {
 
@@ -29,24 +38,31 @@ inline constexpr uint32_t kMaxRuns = uint32_t{1} << 24;
 
 class BlockTable {
  public:
-  BlockTable() : shards_(kShards) {}
+  explicit BlockTable(RunMemory& memory) : memory_(memory), shards_(kShards) {}
+  ~BlockTable();
+  BlockTable(const BlockTable&) = delete;
+  BlockTable& operator=(const BlockTable&) = delete;
 
   // Calls `is_there(run)` for the runs that may hold the block until one says true.
   template <typename IsThere>
   void find(Hash128 identity, IsThere is_there) const {
-    const Shard& shard = shards_[shard_of(identity)];
-    if (shard.homes == 0) return;
+    const size_t shard = shard_of(identity);
+    const uint32_t buckets = shards_[shard].buckets();
+    if (buckets == 0) return;
     const uint16_t tag = tag_of(identity);
-    for (const Bucket* bucket = &shard.buckets[home_of(tag, shard.homes)];; ++bucket) {
-      for (uint32_t fits = bucket->equal(tag); fits != 0; fits &= fits - 1) {
-        if (is_there(bucket->run(static_cast<uint32_t>(std::countr_zero(fits))))) return;
+    uint32_t at = home_of(tag, buckets);
+    for (uint32_t looked = 0; looked < buckets; ++looked, at = next(at, buckets)) {
+      const Bucket& bucket = bucket_at(shard, at);
+      for (uint32_t fits = bucket.equal(tag); fits != 0; fits &= fits - 1) {
+        if (is_there(bucket.run(static_cast<uint32_t>(std::countr_zero(fits))))) return;
       }
-      if (bucket->passed == 0) return;
+      if (bucket.passed == 0) return;
     }
   }
   void prefetch(Hash128 identity) const {
-    const Shard& shard = shards_[shard_of(identity)];
-    if (shard.homes != 0) __builtin_prefetch(&shard.buckets[home_of(tag_of(identity), shard.homes)], 1);
+    const size_t shard = shard_of(identity);
+    const uint32_t buckets = shards_[shard].buckets();
+    if (buckets != 0) __builtin_prefetch(&bucket_at(shard, home_of(tag_of(identity), buckets)), 1);
   }
 
   // REQUIRES that the block is not in the table, and run < kMaxRuns.
@@ -57,12 +73,14 @@ class BlockTable {
   void erase(Hash128 identity, uint32_t run);
 
   size_t size() const { return size_; }
-  size_t bytes() const { return bytes_ + kShards * sizeof(Shard); }
+  size_t bytes() const {
+    return segments_ * RunMemory::piece_bytes(sizeof(Segment)) + levels_.size() * RunMemory::piece_bytes(kLevelBytes);
+  }
 
  private:
   static constexpr size_t kShards = 4096;
   static constexpr uint32_t kEntries = 12;
-  static constexpr uint32_t kSpare = 2;  // buckets past the last home
+  static constexpr uint32_t kSegmentBuckets = 4;
   static constexpr uint16_t kEmpty = 0;
 
   struct alignas(64) Bucket {
@@ -87,35 +105,44 @@ class BlockTable {
     }
   };
   static_assert(sizeof(Bucket) == 64);
+  using Segment = std::array<Bucket, kSegmentBuckets>;
   struct Shard {
-    std::unique_ptr<Bucket[]> buckets;  // [homes + kSpare]
-    uint32_t homes = 0;                 // 0: no buckets at all
-    uint32_t used = 0;                  // entries
+    uint32_t segments = 0;
+    uint32_t used = 0;  // entries
+    uint32_t buckets() const { return segments * kSegmentBuckets; }
   };
   struct Entry {
-    Bucket* bucket;
+    uint32_t at;  // bucket
     uint32_t entry;
   };
+  static constexpr size_t kLevelBytes = kShards * sizeof(Segment*);
 
   static size_t shard_of(Hash128 identity) { return identity.hi >> 52; }
   // Never kEmpty. Bits of the other half than the shard's, so that both are even.
   static uint16_t tag_of(Hash128 identity) { return static_cast<uint16_t>(std::max<uint64_t>(identity.lo >> 48, 1)); }
-  static uint32_t home_of(uint16_t tag, uint32_t homes) {
-    return static_cast<uint32_t>((static_cast<uint64_t>(tag) * homes) >> 16);
+  static uint32_t home_of(uint16_t tag, uint32_t buckets) {
+    return static_cast<uint32_t>((static_cast<uint64_t>(tag) * buckets) >> 16);
   }
-  // False when the spare buckets are full.
-  static bool put(Shard& shard, uint16_t tag, uint32_t run);
-  static size_t shard_bytes(uint32_t homes);
-  Entry entry_of(Hash128 identity, uint32_t run);
-  // For `entries` entries, 15 of 17 places taken.
-  void rebuild(Shard& shard, uint32_t homes);
-  static uint32_t homes_for(uint32_t entries) {
-    return std::max<uint32_t>(1, (entries * 17 / 15 + kEntries - 1) / kEntries);
+  static uint32_t next(uint32_t at, uint32_t buckets) { return ++at == buckets ? 0 : at; }
+  const Bucket& bucket_at(size_t shard, uint32_t at) const {
+    return (*levels_[at / kSegmentBuckets][shard])[at % kSegmentBuckets];
   }
+  Bucket& bucket_at(size_t shard, uint32_t at) { return (*levels_[at / kSegmentBuckets][shard])[at % kSegmentBuckets]; }
+  // How many segments a shard grows or shrinks by.
+  static uint32_t step(uint32_t segments) { return std::max<uint32_t>(1, segments / 16); }
 
+  // REQUIRES an empty place.
+  void put(size_t shard, uint16_t tag, uint32_t run);
+  Entry entry_of(size_t shard, uint16_t tag, uint32_t run) const;
+  // Gives the shard so many segments and puts its entries where they belong then.
+  void resize(size_t shard, uint32_t segments);
+
+  RunMemory& memory_;
   std::vector<Shard> shards_;
+  std::vector<Segment**> levels_;  // [level][shard]
+  size_t segments_ = 0;
   size_t size_ = 0;
-  size_t bytes_ = 0;  // of the shards' buckets
+  std::vector<Bucket> moving_;  // while a shard is resized
 };
 
 }  // namespace warmpath

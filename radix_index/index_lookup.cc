@@ -15,6 +15,8 @@ namespace {
 // Each needs a change to the very run within the moment between two looks at it.
 constexpr int kMostSecondLooks = 8;
 constexpr size_t kLine = 64;
+// Holders of a run, from which on it pays to ask for their data beforehand.
+constexpr size_t kMany = 8;
 
 void prefetch_all(const void* begin, size_t bytes, size_t most_lines) {
   const auto* at = static_cast<const char*>(begin);
@@ -86,17 +88,19 @@ void RadixIndex::Impl::for_each_holder(const RunView& view, const IndexMatches& 
   }
 }
 
-size_t RadixIndex::Impl::begin_matches(IndexMatches& out, const RunView& view, uint16_t end, MonotonicNs now) const {
-  // Two misses for each of many holders, if they come one after another: let them come together.
-  constexpr size_t kMany = 8;
-  const std::span<const HeldSpan> held = view.held();
-  if (held.size() >= kMany) {
-    for (const HeldSpan& span : held) __builtin_prefetch(&faces_[slot_of(span.key)]);
-    for (const HeldSpan& span : held) {
-      const SlotFace face = face_of(slot_of(span.key), out);
-      if (face.visible()) __builtin_prefetch(&out.position_of_replica[face.replica], 1);
-    }
+void RadixIndex::Impl::prefetch_faces(const RunView& view) const {
+  for (const HeldSpan& span : view.held()) __builtin_prefetch(&faces_[slot_of(span.key)]);
+}
+
+void RadixIndex::Impl::prefetch_positions(const RunView& view, const IndexMatches& out) const {
+  for (const HeldSpan& span : view.held()) {
+    const SlotFace face = face_of(slot_of(span.key), out);
+    if (face.visible()) __builtin_prefetch(&out.position_of_replica[face.replica], 1);
   }
+}
+
+size_t RadixIndex::Impl::begin_matches(IndexMatches& out, const RunView& view, uint16_t end, MonotonicNs now) const {
+  const std::span<const HeldSpan> held = view.held();
   const auto length = static_cast<uint32_t>(end - view.begin());
   size_t reached = 0;
   uint32_t count = 0;
@@ -155,13 +159,23 @@ void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, In
     const Hash128* ids = view.ids();
     const uint32_t offset = view.begin() + (depth - run_depth);
     const size_t most = std::min<size_t>(chain.size() - depth, view.end() - offset);
-    // These are needed next; let them come while the identities are compared.
-    prefetch_all(view.held().data(), view.held().size_bytes(), 8);
+    // These are needed next; let them come while the identities are compared. So may the run that goes on from here,
+    // and the one after it if that is full.
+    const size_t after = depth + most;
+    prefetch_all(view.held().data(), view.held().size_bytes(), 32);
     prefetch_all(ids + offset, most * sizeof(Hash128), 16);
+    if (after < chain.size()) store_.prefetch_head(chain[after]);
+    if (after + kMaxRunBlocks < chain.size()) store_.prefetch_head(chain[after + kMaxRunBlocks]);
     uint32_t length = 0;
     while (length < most && ids[offset + length] == chain[depth + length]) ++length;
     const auto end = static_cast<uint16_t>(offset + length);
     store_.touch(found.run, RunStore::used_mark(now, runs_seen));
+    const bool goes_on = length == most && after < chain.size();
+    if (goes_on) store_.prefetch_run(chain[after]);
+    const bool many = view.held().size() >= kMany;
+    if (many) prefetch_faces(view);
+    if (goes_on) store_.prefetch_view(chain[after]);
+    if (many) prefetch_positions(view, out);
     if (length > 0) {
       const size_t reached = depth == 0 ? begin_matches(out, view, end, now)
                                         : extend_matches(out, view, depth, static_cast<uint16_t>(offset), end, now);

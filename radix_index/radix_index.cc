@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "radix_index/heap_bytes.h"
 #include "radix_index/index_walk.h"
 
 namespace warmpath {
@@ -45,7 +46,7 @@ Status RadixIndex::check_integrity() const { return impl_->check_integrity(); }
 // --- replicas and slots ---
 
 RadixIndex::Impl::Impl(IndexOptions options)
-    : options_(options), faces_(std::make_unique<std::atomic<SlotFace>[]>(kMaxSlots)) {}
+    : options_(options), store_(options.max_bytes), faces_(std::make_unique<std::atomic<SlotFace>[]>(kMaxSlots)) {}
 
 Result<ReplicaId> RadixIndex::Impl::add_replica() {
   const auto free = std::find_if(replicas_.begin(), replicas_.end(), [](const Replica& r) { return !r.in_use; });

@@ -1,7 +1,6 @@
 #include "radix_index/read_epochs.h"
 
 #include <algorithm>
-#include <new>
 
 namespace warmpath {
 
@@ -18,7 +17,7 @@ size_t ReadEpochs::stripe_of_this_thread() {
 
 void ReadEpochs::retire(void* memory, size_t bytes) {
   retired_.push_back({memory, bytes});
-  retired_bytes_ += bytes;
+  retired_bytes_ += RunMemory::piece_bytes(bytes);
 }
 
 void ReadEpochs::reclaim() {
@@ -51,8 +50,8 @@ bool ReadEpochs::drained(uint32_t side) {
 
 void ReadEpochs::free_all(std::vector<Retired>& list) {
   for (const Retired& retired : list) {
-    retired_bytes_ -= retired.bytes;
-    ::operator delete(retired.memory);
+    retired_bytes_ -= RunMemory::piece_bytes(retired.bytes);
+    memory_.release(retired.memory, retired.bytes);
   }
   list.clear();
 }

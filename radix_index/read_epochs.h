@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "radix_index/run_memory.h"
+
 namespace warmpath {
 
 class ReadEpochs {
@@ -34,7 +36,7 @@ class ReadEpochs {
     std::atomic<uint32_t>& counter_;
   };
 
-  ReadEpochs() = default;
+  explicit ReadEpochs(RunMemory& memory) : memory_(memory) {}
   ~ReadEpochs();
   ReadEpochs(const ReadEpochs&) = delete;
   ReadEpochs& operator=(const ReadEpochs&) = delete;
@@ -43,7 +45,7 @@ class ReadEpochs {
     return Reader(counters_[stripe_of_this_thread()].readers[side_.load(std::memory_order_relaxed)]);
   }
 
-  // `memory` came from operator new (unaligned form) and `bytes` is what it costs; nobody finds it any more.
+  // A piece of `bytes` of the RunMemory; nobody finds it any more.
   void retire(void* memory, size_t bytes);
   // Frees what it can without waiting.
   void reclaim();
@@ -51,6 +53,7 @@ class ReadEpochs {
   void reclaim_some() {
     if (retired_.size() >= kWorthALook) reclaim();
   }
+  // As RunMemory counts them.
   size_t retired_bytes() const { return retired_bytes_; }
 
   // passed(ticket()) becomes true once every reader of now is gone (and reclaim() has noticed).
@@ -74,6 +77,7 @@ class ReadEpochs {
   void turn();
   void free_all(std::vector<Retired>& list);
 
+  RunMemory& memory_;
   std::array<Counter, kStripes> counters_;
   std::atomic<uint32_t> side_{0};  // where new readers count themselves
 

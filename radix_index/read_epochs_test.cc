@@ -12,20 +12,23 @@ using Reader = std::unique_ptr<ReadEpochs::Reader>;
 
 Reader enter(const ReadEpochs& epochs) { return Reader(new ReadEpochs::Reader(epochs.enter())); }
 
-void retire_one(ReadEpochs& epochs) { epochs.retire(::operator new(64), 64); }
+struct ReadEpochsTest : ::testing::Test {
+  void retire_one() { epochs.retire(memory.allocate(64), 64); }
 
-TEST(ReadEpochs, MemoryIsFreedAtOnceWhenNobodyReads) {
-  ReadEpochs epochs;
-  retire_one(epochs);
+  RunMemory memory{size_t{1} << 20};
+  ReadEpochs epochs{memory};
+};
+
+TEST_F(ReadEpochsTest, MemoryIsFreedAtOnceWhenNobodyReads) {
+  retire_one();
   EXPECT_EQ(epochs.retired_bytes(), 64u);
   epochs.reclaim();
   EXPECT_EQ(epochs.retired_bytes(), 0u);
 }
 
-TEST(ReadEpochs, AReaderFromBeforeKeepsIt) {
-  ReadEpochs epochs;
+TEST_F(ReadEpochsTest, AReaderFromBeforeKeepsIt) {
   Reader before = enter(epochs);
-  retire_one(epochs);
+  retire_one();
   const uint64_t ticket = epochs.ticket();
   epochs.reclaim();
   EXPECT_EQ(epochs.retired_bytes(), 64u);
@@ -41,12 +44,11 @@ TEST(ReadEpochs, AReaderFromBeforeKeepsIt) {
   EXPECT_EQ(epochs.retired_bytes(), 0u);
 }
 
-TEST(ReadEpochs, ASteadyStreamOfReadersDoesNotKeepTheWriterFromFreeing) {
-  ReadEpochs epochs;
+TEST_F(ReadEpochsTest, ASteadyStreamOfReadersDoesNotKeepTheWriterFromFreeing) {
   // Always one reader inside, never the same for long.
   Reader one = enter(epochs);
   for (int round = 0; round < 1000; ++round) {
-    retire_one(epochs);
+    retire_one();
     Reader other = enter(epochs);
     one.reset();
     epochs.reclaim();
@@ -57,8 +59,7 @@ TEST(ReadEpochs, ASteadyStreamOfReadersDoesNotKeepTheWriterFromFreeing) {
   }
 }
 
-TEST(ReadEpochs, ATicketPassesWithoutAnythingRetired) {
-  ReadEpochs epochs;
+TEST_F(ReadEpochsTest, ATicketPassesWithoutAnythingRetired) {
   const uint64_t ticket = epochs.ticket();
   EXPECT_FALSE(epochs.passed(ticket));
   epochs.reclaim();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <bitset>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -11,8 +12,6 @@
 namespace warmpath {
 
 namespace {
-
-constexpr uint32_t kChunks = kMaxRuns >> 12;
 
 // Which blocks of a run somebody covers.
 using Cover = std::bitset<kMaxRunBlocks>;
@@ -30,15 +29,16 @@ void add_cover(std::span<const Span> spans, uint16_t begin, uint16_t end, Cover&
 
 }  // namespace
 
-RunStore::RunStore() : chunks_(std::make_unique<std::atomic<Chunk*>[]>(kChunks)) {}
+RunStore::RunStore(size_t max_bytes) : memory_(max_bytes) {}
 
 RunStore::~RunStore() {
   for (uint32_t run = 0; run < id_end_; ++run) {
     Slot& left = slot(run);
-    ::operator delete(const_cast<RunView*>(left.view.load(std::memory_order_relaxed)));
-    if (left.ids != nullptr) ::operator delete(left.ids - 1);
+    if (left.ids == nullptr) continue;
+    const RunView* last = left.view.load(std::memory_order_relaxed);
+    if (last != nullptr) memory_.release(const_cast<RunView*>(last), last->bytes());
+    memory_.release(left.ids - 1, ids_bytes(left.capacity));
   }
-  for (uint32_t chunk = 0; chunk < kChunks; ++chunk) delete chunks_[chunk].load(std::memory_order_relaxed);
 }
 
 BlockPlace RunStore::find_next(BlockPlace after, Hash128 identity) const {
@@ -150,28 +150,30 @@ void RunStore::drop_run(uint32_t run) {
 }
 
 size_t RunStore::bytes() const {
-  return bytes_ + blocks_.bytes() + heads_.bytes() + children_.bytes() + heap_bytes(kChunks * sizeof(void*)) +
-         (id_end_ + kChunkRuns - 1) / kChunkRuns * heap_bytes(sizeof(Chunk)) +
-         heap_bytes(free_ids_.capacity() * sizeof(uint32_t));
+  // Half-empty slabs are no loss while they are few: what comes next fills them. If the sizes that are asked for have
+  // changed so much that they do not, they count.
+  const size_t used = memory_.used_bytes();
+  const size_t tolerated = used + used / 2 + (size_t{16} << 20);
+  const size_t lost = memory_.taken_bytes() > tolerated ? memory_.taken_bytes() - tolerated : 0;
+  return used - epochs_.retired_bytes() + lost + id_end_ * sizeof(Slot);
 }
 
 uint32_t RunStore::new_run(Hash128 parent, uint32_t capacity) {
-  uint32_t id;
-  if (!free_ids_.empty()) {
-    id = free_ids_.back();
-    free_ids_.pop_back();
+  uint32_t id = free_id_;
+  if (id != UINT32_MAX) {
+    free_id_ = std::exchange(slot(id).sibling_after, UINT32_MAX);
   } else {
     WARMPATH_CHECK(id_end_ < kMaxRuns, "the owner must evict before the run ids are used up");
+    slots_.grow_to((id_end_ + size_t{1}) * sizeof(Slot));
     id = id_end_++;
-    if ((id & (kChunkRuns - 1)) == 0) {
-      chunks_[id >> kChunkBits].store(std::make_unique<Chunk>().release(), std::memory_order_release);
-    }
+    new (&slot(id)) Slot{};
   }
+  ++run_count_;
+  capacity = capacity_for(capacity);
   Slot& made = slot(id);
-  made.ids = static_cast<Hash128*>(::operator new((capacity + 1) * sizeof(Hash128))) + 1;
+  made.ids = new_ids(capacity);
   made.ids[-1] = parent;
   made.capacity = static_cast<uint16_t>(capacity);
-  bytes_ += ids_bytes(capacity);
   return id;
 }
 
@@ -184,23 +186,23 @@ void RunStore::free_run(uint32_t run) {
     freed.view.store(nullptr, std::memory_order_release);
     held_spans_ -= last->held().size();
     placed_spans_ -= last->placed().size();
-    bytes_ -= last->heap_size();
-    epochs_.retire(const_cast<RunView*>(last), last->heap_size());
+    epochs_.retire(const_cast<RunView*>(last), last->bytes());
   }
-  bytes_ -= ids_bytes(freed.capacity);
   epochs_.retire(freed.ids - 1, ids_bytes(freed.capacity));
   freed.ids = nullptr;
+  freed.first_block.store(nullptr, std::memory_order_relaxed);
   freed.last_used.store(0, std::memory_order_relaxed);
   freed.begin = freed.end = freed.written = freed.capacity = 0;
-  free_ids_.push_back(run);
+  freed.sibling_after = std::exchange(free_id_, run);
+  --run_count_;
 }
 
 void RunStore::move_ids(uint32_t run, uint32_t capacity, bool to_front) {
   Slot& moved = slot(run);
   const uint16_t shift = to_front ? moved.begin : 0;
-  auto* ids = static_cast<Hash128*>(::operator new((capacity + 1) * sizeof(Hash128))) + 1;
+  capacity = capacity_for(capacity);
+  Hash128* ids = new_ids(capacity);
   std::copy(moved.ids + shift - 1, moved.ids + moved.end, ids - 1);
-  bytes_ += ids_bytes(capacity) - ids_bytes(moved.capacity);
   epochs_.retire(moved.ids - 1, ids_bytes(moved.capacity));
   moved.ids = ids;
   moved.begin = static_cast<uint16_t>(moved.begin - shift);
@@ -218,9 +220,10 @@ void RunStore::move_ids(uint32_t run, uint32_t capacity, bool to_front) {
 void RunStore::publish(uint32_t run) {
   Slot& shown = slot(run);
   const RunView* old = shown.view.load(std::memory_order_relaxed);
-  const RunView* fresh = RunView::make(shown.ids, shown.begin, shown.end, draft_.held.spans(), draft_.placed.spans());
+  const RunView* fresh =
+      RunView::make(memory_, shown.ids, shown.begin, shown.end, draft_.held.spans(), draft_.placed.spans());
   shown.view.store(fresh, std::memory_order_release);
-  bytes_ += fresh->heap_size();
+  shown.first_block.store(shown.ids + shown.begin, std::memory_order_relaxed);
   held_spans_ += fresh->held().size();
   placed_spans_ += fresh->placed().size();
   const Hash128 first = shown.ids[shown.begin];
@@ -236,10 +239,9 @@ void RunStore::publish(uint32_t run) {
       unfile_as_child(run, old->parent());
       file_as_child(run, fresh->parent());
     }
-    bytes_ -= old->heap_size();
     held_spans_ -= old->held().size();
     placed_spans_ -= old->placed().size();
-    epochs_.retire(const_cast<RunView*>(old), old->heap_size());
+    epochs_.retire(const_cast<RunView*>(old), old->bytes());
   }
 }
 
@@ -354,7 +356,7 @@ void RunStore::split(BlockPlace place) {
 
 Status RunStore::check_integrity() const {
   size_t blocks = 0;
-  size_t heap = 0;
+  size_t bytes = blocks_.bytes() + heads_.bytes() + children_.bytes() + epochs_.retired_bytes();
   uint32_t runs = 0;
   uint32_t lists = 0;
   uint64_t held = 0;
@@ -368,7 +370,7 @@ Status RunStore::check_integrity() const {
     if (seen == nullptr || seen->ids() != checked.ids || seen->begin() != checked.begin || seen->end() != checked.end) {
       return internal_error(where + "readers see another state than the writer");
     }
-    heap += ids_bytes(checked.capacity) + seen->heap_size();
+    bytes += RunMemory::piece_bytes(ids_bytes(checked.capacity)) + RunMemory::piece_bytes(seen->bytes());
     held += seen->held().size();
     placed += seen->placed().size();
     if (checked.begin >= checked.end || checked.end > checked.written || checked.written > checked.capacity ||
@@ -398,7 +400,7 @@ Status RunStore::check_integrity() const {
   if (runs != run_count() || runs != heads_.size() || lists != children_.size()) {
     return internal_error("a free run id is in use, or lost");
   }
-  if (heap != bytes_) return internal_error("the runs' bytes are not what was counted");
+  if (bytes != memory_.used_bytes()) return internal_error("some memory belongs to nobody, or to two");
   if (held != held_spans_ || placed != placed_spans_) return internal_error("the spans are not what was counted");
   return {};
 }

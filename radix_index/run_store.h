@@ -4,24 +4,25 @@
 // identity, which is how an event names what it is about (the writer). A lookup never sees a run half changed: every
 // change builds a new RunView and publishes it with one store; the old one goes to the ReadEpochs.
 //
-// Thread safety: find_head(), prefetch_head(), view() and touch() from any thread inside a read section (enter());
+// Thread safety: find_head(), its prefetches, view() and touch() from any thread inside a read section (enter());
 // everything else by the one writer.
 // Invariants: every block of every run is in the block table exactly once; no published run is empty; every run is
 // found by its first block, and by its parent among the runs that continue it; bytes() is the sum over the parts.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "radix_index/block_run.h"
 #include "radix_index/block_table.h"
+#include "radix_index/growing_space.h"
 #include "radix_index/read_epochs.h"
+#include "radix_index/run_memory.h"
 #include "radix_index/run_table.h"
 
 namespace warmpath {
@@ -44,7 +45,8 @@ class RunStore {
     uint16_t end = 0;
   };
 
-  RunStore();
+  // For about `max_bytes`.
+  explicit RunStore(size_t max_bytes);
   ~RunStore();
   RunStore(const RunStore&) = delete;
   RunStore& operator=(const RunStore&) = delete;
@@ -55,14 +57,32 @@ class RunStore {
   Found find_head(Hash128 identity) const {
     Found found;
     heads_.find(identity, [&](uint32_t run) {
-      const RunView* seen = view(run);
+      const Slot& named = slot(run);
+      const RunView* seen = named.view.load(std::memory_order_acquire);
+      __builtin_prefetch(named.first_block.load(std::memory_order_relaxed));
       if (seen == nullptr || seen->ids()[seen->begin()] != identity) return false;
       found = {run, seen};
       return true;
     });
     return found;
   }
+  // Each of these looks one miss further: a lookup that does something else in between finds all at hand at last.
   void prefetch_head(Hash128 identity) const { heads_.prefetch(identity); }
+  void prefetch_run(Hash128 identity) const {
+    heads_.find(identity, [this](uint32_t run) {
+      __builtin_prefetch(&slot(run));
+      return true;
+    });
+  }
+  void prefetch_view(Hash128 identity) const {
+    heads_.find(identity, [this](uint32_t run) {
+      const auto* view = reinterpret_cast<const char*>(slot(run).view.load(std::memory_order_relaxed));
+      const Hash128* first = slot(run).first_block.load(std::memory_order_relaxed);
+      __builtin_prefetch(view);
+      for (int block = 0; block < 16; block += 4) __builtin_prefetch(first + block);
+      return true;
+    });
+  }
   const RunView* view(uint32_t run) const { return slot(run).view.load(std::memory_order_acquire); }
   void touch(uint32_t run, uint32_t mark) const {
     std::atomic<uint32_t>& last = slot(run).last_used;
@@ -122,7 +142,7 @@ class RunStore {
 
   // Runs are numbered [0, id_end()); those not in_use() are skipped by callers.
   uint32_t id_end() const { return id_end_; }
-  uint32_t run_count() const { return id_end_ - static_cast<uint32_t>(free_ids_.size()); }
+  uint32_t run_count() const { return run_count_; }
   size_t block_count() const { return blocks_.size(); }
   uint64_t held_spans() const { return held_spans_; }
   uint64_t placed_spans() const { return placed_spans_; }
@@ -139,33 +159,30 @@ class RunStore {
   Status check_integrity() const;
 
  private:
-  static constexpr uint32_t kChunkBits = 12;
-  static constexpr uint32_t kChunkRuns = uint32_t{1} << kChunkBits;
   static constexpr size_t kPrefetchAhead = 32;
 
-  struct Slot {
+  // A cache line.
+  struct alignas(64) Slot {
     std::atomic<const RunView*> view{nullptr};
     Hash128* ids = nullptr;  // capacity + 1 of them; ids[-1] is the parent
+    // Where the view's blocks begin, for readers to prefetch: they come together with the view then, not after it.
+    std::atomic<const Hash128*> first_block{nullptr};
     mutable std::atomic<uint32_t> last_used{0};
     uint16_t begin = 0;  // these two run ahead of the view while blocks are added
     uint16_t end = 0;
     uint16_t written = 0;  // readers may look at ids[0, written): those are never written again
     uint16_t capacity = 0;
     uint32_t sibling_before = UINT32_MAX;  // runs with the same parent are a list; children_ knows its first
-    uint32_t sibling_after = UINT32_MAX;
+    uint32_t sibling_after = UINT32_MAX;   // of a free id: the next free one
   };
-  using Chunk = std::array<Slot, kChunkRuns>;
+  static_assert(sizeof(Slot) == 64);
   struct Piece {
     uint16_t begin;
     uint16_t end;
   };
 
-  const Slot& slot(uint32_t run) const {
-    return (*chunks_[run >> kChunkBits].load(std::memory_order_acquire))[run & (kChunkRuns - 1)];
-  }
-  Slot& slot(uint32_t run) {
-    return (*chunks_[run >> kChunkBits].load(std::memory_order_relaxed))[run & (kChunkRuns - 1)];
-  }
+  const Slot& slot(uint32_t run) const { return reinterpret_cast<const Slot*>(slots_.data())[run]; }
+  Slot& slot(uint32_t run) { return reinterpret_cast<Slot*>(slots_.data())[run]; }
   // kMaxRunBlocks when it is not there. Chains grow and are evicted at their end, so that is looked at first.
   static uint32_t offset_of(const Slot& run, Hash128 identity) {
     if (run.ids[run.end - 1] == identity) return static_cast<uint32_t>(run.end - 1);
@@ -174,7 +191,14 @@ class RunStore {
     }
     return kMaxRunBlocks;
   }
-  static size_t ids_bytes(uint32_t capacity) { return heap_bytes((capacity + 1) * sizeof(Hash128)); }
+  static size_t ids_bytes(uint32_t capacity) { return (capacity + 1) * sizeof(Hash128); }
+  // [0, capacity), with a place for the parent before.
+  Hash128* new_ids(uint32_t capacity) { return static_cast<Hash128*>(memory_.allocate(ids_bytes(capacity))) + 1; }
+  // Most blocks that the memory for `wanted` has room for.
+  static uint32_t capacity_for(uint32_t wanted) {
+    const size_t room = RunMemory::piece_bytes(ids_bytes(wanted)) / sizeof(Hash128) - 1;
+    return static_cast<uint32_t>(std::min<size_t>(room, kMaxRunBlocks));
+  }
 
   uint32_t new_run(Hash128 parent, uint32_t capacity);
   uint32_t first_child(Hash128 parent) const;
@@ -191,14 +215,15 @@ class RunStore {
   // draft_ is the run's. The pieces become runs; what is in none of them has left the block table already.
   void cut(uint32_t run, std::span<const Piece> pieces);
 
-  mutable ReadEpochs epochs_;
-  std::unique_ptr<std::atomic<Chunk*>[]> chunks_;
-  RunTable heads_{epochs_};
-  RunTable children_{epochs_};
-  BlockTable blocks_;
-  std::vector<uint32_t> free_ids_;
+  RunMemory memory_;
+  GrowingSpace slots_{kMaxRuns * sizeof(Slot)};
+  mutable ReadEpochs epochs_{memory_};
+  RunTable heads_{memory_, epochs_};
+  RunTable children_{memory_, epochs_};
+  BlockTable blocks_{memory_};
+  uint32_t free_id_ = UINT32_MAX;
   uint32_t id_end_ = 0;
-  size_t bytes_ = 0;  // views and identities
+  uint32_t run_count_ = 0;
   uint64_t held_spans_ = 0;
   uint64_t placed_spans_ = 0;
   RunDraft draft_;

@@ -4,11 +4,13 @@
 #include <new>
 
 #include "base/check.h"
-#include "radix_index/heap_bytes.h"
 
 namespace warmpath {
 
-RunTable::~RunTable() { ::operator delete(array_.load(std::memory_order_relaxed)); }
+RunTable::~RunTable() {
+  Array* last = array_.load(std::memory_order_relaxed);
+  if (last != nullptr) memory_.release(last, array_bytes(size_t{last->mask} + 1));
+}
 
 void RunTable::insert(Hash128 identity, uint32_t run) {
   const Array* now = array_.load(std::memory_order_relaxed);
@@ -61,8 +63,7 @@ void RunTable::erase(Hash128 identity, uint32_t run) {
 
 void RunTable::rebuild(uint32_t capacity) {
   capacity = std::max(capacity, kMinCapacity);
-  const size_t size = sizeof(Array) + capacity * sizeof(std::atomic<uint64_t>);
-  auto* fresh = new (::operator new(size)) Array{capacity - 1, 32 - std::countr_zero(capacity)};
+  auto* fresh = new (memory_.allocate(array_bytes(capacity))) Array{capacity - 1, 32 - std::countr_zero(capacity)};
   for (uint32_t at = 0; at < capacity; ++at) new (&fresh->slots()[at]) std::atomic<uint64_t>(kEmpty);
   Array* old = array_.load(std::memory_order_relaxed);
   for (uint32_t from = 0; old != nullptr && from <= old->mask; ++from) {
@@ -73,12 +74,7 @@ void RunTable::rebuild(uint32_t capacity) {
     fresh->slots()[at].store(entry, std::memory_order_relaxed);
   }
   array_.store(fresh, std::memory_order_release);
-  if (old != nullptr) {
-    const size_t old_bytes = heap_bytes(sizeof(Array) + (size_t{old->mask} + 1) * sizeof(uint64_t));
-    bytes_ -= old_bytes;
-    epochs_.retire(old, old_bytes);
-  }
-  bytes_ += heap_bytes(size);
+  if (old != nullptr) epochs_.retire(old, array_bytes(size_t{old->mask} + 1));
   erased_ = 0;
 }
 

@@ -16,12 +16,13 @@
 
 #include "base/hash128.h"
 #include "radix_index/read_epochs.h"
+#include "radix_index/run_memory.h"
 
 namespace warmpath {
 
 class RunTable {
  public:
-  explicit RunTable(ReadEpochs& epochs) : epochs_(epochs) {}
+  RunTable(RunMemory& memory, ReadEpochs& epochs) : memory_(memory), epochs_(epochs) {}
   ~RunTable();
   RunTable(const RunTable&) = delete;
   RunTable& operator=(const RunTable&) = delete;
@@ -50,7 +51,10 @@ class RunTable {
   void erase(Hash128 identity, uint32_t run);
 
   size_t size() const { return used_; }
-  size_t bytes() const { return bytes_; }
+  size_t bytes() const {
+    const Array* array = array_.load(std::memory_order_relaxed);
+    return array == nullptr ? 0 : RunMemory::piece_bytes(array_bytes(size_t{array->mask} + 1));
+  }
 
  private:
   static constexpr uint64_t kEmpty = 0;
@@ -72,14 +76,15 @@ class RunTable {
   static uint32_t home_of(uint32_t tag, int shift) { return tag >> shift; }
   static uint32_t run_of(uint64_t slot) { return static_cast<uint32_t>(slot); }
 
+  static size_t array_bytes(size_t capacity) { return sizeof(Array) + capacity * sizeof(std::atomic<uint64_t>); }
   std::atomic<uint64_t>& slot_of(Hash128 identity, uint32_t run);
   void rebuild(uint32_t capacity);
 
+  RunMemory& memory_;
   ReadEpochs& epochs_;
   std::atomic<Array*> array_{nullptr};
   size_t used_ = 0;
   size_t erased_ = 0;
-  size_t bytes_ = 0;
 };
 
 }  // namespace warmpath

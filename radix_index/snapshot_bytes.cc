@@ -3,7 +3,6 @@
 #include <xxhash.h>
 
 #include "proto/kv_event.h"
-#include "radix_index/block_run.h"
 
 namespace warmpath::snapshot {
 

@@ -22,6 +22,7 @@ inline constexpr size_t kHeadBytes = 12;
 inline constexpr size_t kPieceHeadBytes = 16;
 inline constexpr size_t kMaxPieceBytes = size_t{64} << 20;
 inline constexpr size_t kMaxReplicas = 4096;
+inline constexpr uint16_t kMaxRunBlocks = 256;
 inline constexpr size_t kMaxNameBytes = 4096;
 
 enum class PieceKind : uint32_t { kReplicas = 1, kRuns = 2, kEnd = 3 };
