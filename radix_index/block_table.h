@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "base/hash128.h"
+#include "radix_index/prefetch.h"
 #include "radix_index/run_memory.h"
 
 namespace warmpath {
@@ -59,10 +60,10 @@ class BlockTable {
       if (bucket.passed == 0) return;
     }
   }
-  void prefetch(Hash128 identity) const {
+  WARMPATH_PREFETCHES void prefetch(Hash128 identity) const {
     const size_t shard = shard_of(identity);
     const uint32_t buckets = shards_[shard].buckets();
-    if (buckets != 0) __builtin_prefetch(&bucket_at(shard, home_of(tag_of(identity), buckets)), 1);
+    if (buckets != 0) warmpath::prefetch(&bucket_at(shard, home_of(tag_of(identity), buckets)));
   }
 
   // REQUIRES that the block is not in the table, and run < kMaxRuns.

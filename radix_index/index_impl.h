@@ -128,9 +128,10 @@ class RadixIndex::Impl {
   // Calls serve(replica, its held spans, its slot for placements) once for each replica that has something in the run.
   template <typename Serve>
   void for_each_holder(const RunView& view, const IndexMatches& out, Serve serve) const;
-  // Two misses for each of many holders, if they come one after another: these let them come together.
-  void prefetch_faces(const RunView& view) const;
-  void prefetch_positions(const RunView& view, const IndexMatches& out) const;
+  // Two misses for each of many holders, if they come one after another: these let them come together. Where most of
+  // the fleet holds the run, everybody's (true then); else those of the run's holders.
+  bool prefetch_all_holders(const RunView& view, const IndexMatches& out) const;
+  void prefetch_holders(const RunView& view, const IndexMatches& out) const;
   // The matches of a chain's first run, of which blocks [begin, end) are asked for. Returns how many hold all of them.
   size_t begin_matches(IndexMatches& out, const RunView& view, uint16_t end, MonotonicNs now) const;
   // What [offset, end) of another run adds to the matches that reach block `depth`. Returns how many hold all of it.

@@ -5,6 +5,7 @@
 // out of it) while the lookup is between the two; so when the next block is not found, the run just seen is looked at
 // again, if it has changed, a bounded number of times.
 #include <algorithm>
+#include <cstdint>
 
 #include "radix_index/index_impl.h"
 
@@ -14,14 +15,8 @@ namespace {
 
 // Each needs a change to the very run within the moment between two looks at it.
 constexpr int kMostSecondLooks = 8;
-constexpr size_t kLine = 64;
 // Holders of a run, from which on it pays to ask for their data beforehand.
 constexpr size_t kMany = 8;
-
-void prefetch_all(const void* begin, size_t bytes, size_t most_lines) {
-  const auto* at = static_cast<const char*>(begin);
-  for (size_t line = 0; line * kLine < bytes && line < most_lines; ++line) __builtin_prefetch(at + line * kLine);
-}
 
 MonotonicNs expiry(const PlacedSpan& span) {
   return std::atomic_ref<MonotonicNs>(const_cast<PlacedSpan&>(span).expires_ns).load(std::memory_order_relaxed);
@@ -88,14 +83,21 @@ void RadixIndex::Impl::for_each_holder(const RunView& view, const IndexMatches& 
   }
 }
 
-void RadixIndex::Impl::prefetch_faces(const RunView& view) const {
-  for (const HeldSpan& span : view.held()) __builtin_prefetch(&faces_[slot_of(span.key)]);
+WARMPATH_PREFETCHES inline bool RadixIndex::Impl::prefetch_all_holders(const RunView& view,
+                                                                       const IndexMatches& out) const {
+  const size_t faces = std::min(3 * out.position_of_replica.size(), kMaxSlots) * sizeof(SlotFace);
+  const size_t positions = out.position_of_replica.size() * sizeof(uint32_t);
+  if (view.held().size() * 2 < (faces + positions) / kCacheLine) return false;
+  prefetch_lines(faces_.get(), faces, SIZE_MAX);
+  prefetch_lines(out.position_of_replica.data(), positions, SIZE_MAX);
+  return true;
 }
 
-void RadixIndex::Impl::prefetch_positions(const RunView& view, const IndexMatches& out) const {
+WARMPATH_PREFETCHES inline void RadixIndex::Impl::prefetch_holders(const RunView& view, const IndexMatches& out) const {
+  for (const HeldSpan& span : view.held()) prefetch(&faces_[slot_of(span.key)]);
   for (const HeldSpan& span : view.held()) {
     const SlotFace face = face_of(slot_of(span.key), out);
-    if (face.visible()) __builtin_prefetch(&out.position_of_replica[face.replica], 1);
+    if (face.visible()) prefetch(&out.position_of_replica[face.replica]);
   }
 }
 
@@ -162,20 +164,19 @@ void RadixIndex::Impl::query(std::span<const Hash128> chain, MonotonicNs now, In
     // These are needed next; let them come while the identities are compared. So may the run that goes on from here,
     // and the one after it if that is full.
     const size_t after = depth + most;
-    prefetch_all(view.held().data(), view.held().size_bytes(), 32);
-    prefetch_all(ids + offset, most * sizeof(Hash128), 16);
+    prefetch_lines(view.held().data(), view.held().size_bytes(), 32);
+    prefetch_lines(ids + offset, most * sizeof(Hash128), 16);
     if (after < chain.size()) store_.prefetch_head(chain[after]);
     if (after + kMaxRunBlocks < chain.size()) store_.prefetch_head(chain[after + kMaxRunBlocks]);
+    const bool few_of_many = view.held().size() >= kMany && !prefetch_all_holders(view, out);
     uint32_t length = 0;
     while (length < most && ids[offset + length] == chain[depth + length]) ++length;
     const auto end = static_cast<uint16_t>(offset + length);
     store_.touch(found.run, RunStore::used_mark(now, runs_seen));
     const bool goes_on = length == most && after < chain.size();
     if (goes_on) store_.prefetch_run(chain[after]);
-    const bool many = view.held().size() >= kMany;
-    if (many) prefetch_faces(view);
+    if (few_of_many) prefetch_holders(view, out);
     if (goes_on) store_.prefetch_view(chain[after]);
-    if (many) prefetch_positions(view, out);
     if (length > 0) {
       const size_t reached = depth == 0 ? begin_matches(out, view, end, now)
                                         : extend_matches(out, view, depth, static_cast<uint16_t>(offset), end, now);

@@ -9,7 +9,8 @@ namespace warmpath {
 
 template <typename Cover>
 void RadixIndex::Impl::walk(Hash128 parent, std::span<const Hash128> blocks, MonotonicNs now, Cover cover) {
-  constexpr size_t kAhead = 8;
+  constexpr size_t kAhead = 32;
+  for (size_t n = 0; n < std::min(blocks.size(), kAhead); ++n) store_.prefetch(blocks[n]);
   const auto find_parent = [&] { return parent.is_zero() ? BlockPlace{} : store_.find(parent); };
   BlockPlace last = find_parent();
   if (last.exists()) touch_ancestors(last.run, RunStore::used_mark(now, 0));
@@ -35,13 +36,8 @@ void RadixIndex::Impl::walk(Hash128 parent, std::span<const Hash128> blocks, Mon
       while (++n < blocks.size() && offset < end && ids[offset] == blocks[n]) ++offset;
       last = {run, offset - 1};
     } else {
-      // A stretch of new ones. After a new block only the first block of a run can be there already.
-      for (size_t ahead = n + 1; ahead < std::min(n + kAhead, blocks.size()); ++ahead)
-        store_.prefetch_head(blocks[ahead]);
-      while (++n < blocks.size() && n - first < kMaxRunBlocks && store_.find_head(blocks[n]).view == nullptr) {
-        if (n + kAhead < blocks.size()) store_.prefetch_head(blocks[n + kAhead]);
-      }
-      const RunStore::Stretch added = store_.append(parent, last, blocks.subspan(first, n - first), mark);
+      // A stretch of new ones, up to the next one that is there already.
+      const RunStore::Stretch added = store_.append(parent, last, blocks.subspan(first), mark);
       n = first + static_cast<size_t>(added.end - added.begin);
       if (n == first) {
         // Some replica has named another parent for this block. Once a run begins with it, both chains find it.

@@ -21,6 +21,7 @@
 #include "radix_index/block_run.h"
 #include "radix_index/block_table.h"
 #include "radix_index/growing_space.h"
+#include "radix_index/prefetch.h"
 #include "radix_index/read_epochs.h"
 #include "radix_index/run_memory.h"
 #include "radix_index/run_table.h"
@@ -59,7 +60,7 @@ class RunStore {
     heads_.find(identity, [&](uint32_t run) {
       const Slot& named = slot(run);
       const RunView* seen = named.view.load(std::memory_order_acquire);
-      __builtin_prefetch(named.first_block.load(std::memory_order_relaxed));
+      warmpath::prefetch(named.first_block.load(std::memory_order_relaxed));
       if (seen == nullptr || seen->ids()[seen->begin()] != identity) return false;
       found = {run, seen};
       return true;
@@ -67,19 +68,18 @@ class RunStore {
     return found;
   }
   // Each of these looks one miss further: a lookup that does something else in between finds all at hand at last.
-  void prefetch_head(Hash128 identity) const { heads_.prefetch(identity); }
-  void prefetch_run(Hash128 identity) const {
+  WARMPATH_PREFETCHES void prefetch_head(Hash128 identity) const { heads_.prefetch(identity); }
+  WARMPATH_PREFETCHES void prefetch_run(Hash128 identity) const {
     heads_.find(identity, [this](uint32_t run) {
-      __builtin_prefetch(&slot(run));
+      warmpath::prefetch(&slot(run));
       return true;
     });
   }
-  void prefetch_view(Hash128 identity) const {
+  WARMPATH_PREFETCHES void prefetch_view(Hash128 identity) const {
     heads_.find(identity, [this](uint32_t run) {
-      const auto* view = reinterpret_cast<const char*>(slot(run).view.load(std::memory_order_relaxed));
-      const Hash128* first = slot(run).first_block.load(std::memory_order_relaxed);
-      __builtin_prefetch(view);
-      for (int block = 0; block < 16; block += 4) __builtin_prefetch(first + block);
+      const Slot& named = slot(run);
+      warmpath::prefetch(named.view.load(std::memory_order_relaxed));
+      prefetch_lines(named.first_block.load(std::memory_order_relaxed), 16 * sizeof(Hash128), 4);
       return true;
     });
   }
@@ -101,7 +101,7 @@ class RunStore {
     });
     return place;
   }
-  void prefetch(Hash128 identity) const { blocks_.prefetch(identity); }
+  WARMPATH_PREFETCHES void prefetch(Hash128 identity) const { blocks_.prefetch(identity); }
   // Where `identity` is, whose parent is at `after` (default: the parent is not stored). Cheaper than find().
   BlockPlace find_next(BlockPlace after, Hash128 identity) const;
   bool in_use(uint32_t run) const { return slot(run).ids != nullptr; }

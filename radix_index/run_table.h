@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "base/hash128.h"
+#include "radix_index/prefetch.h"
 #include "radix_index/read_epochs.h"
 #include "radix_index/run_memory.h"
 
@@ -39,9 +40,9 @@ class RunTable {
       if (static_cast<uint32_t>(slot >> 32) == tag && slot != kErased && is_it(run_of(slot))) return;
     }
   }
-  void prefetch(Hash128 identity) const {
+  WARMPATH_PREFETCHES void prefetch(Hash128 identity) const {
     if (const Array* array = array_.load(std::memory_order_acquire)) {
-      __builtin_prefetch(&array->slots()[home_of(tag_of(identity), array->shift)]);
+      warmpath::prefetch(&array->slots()[home_of(tag_of(identity), array->shift)]);
     }
   }
 
