@@ -31,6 +31,9 @@ RunMemory::RunMemory(size_t most)
   with_room_.fill(kNone);
 }
 
+// The addresses may be somebody else's next.
+RunMemory::~RunMemory() { ASAN_UNPOISON_MEMORY_REGION(space_.data(), slab_count_ * kSlabBytes); }
+
 size_t RunMemory::units_of(size_t bytes) {
   const size_t units = std::max<size_t>(1, (bytes + kUnit - 1) / kUnit);
   if (units <= kExactUnits) return units;

@@ -25,6 +25,7 @@ class RunMemory {
  public:
   // For about `most` bytes of pieces.
   explicit RunMemory(size_t most);
+  ~RunMemory();
   RunMemory(const RunMemory&) = delete;
   RunMemory& operator=(const RunMemory&) = delete;
 
