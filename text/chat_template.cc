@@ -73,26 +73,47 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::compile(std::string so
   return std::shared_ptr<const ChatTemplate>(std::move(compiled));
 }
 
+MarkedText ChatTemplate::run(const Conversation& conversation, jinja::LoopRecorder* recorder) const {
+  const auto operator_text = [](const std::string& bytes) { return Value::string(bytes, Origin::kTemplate); };
+  jinja::Interpreter interpreter(impl_->syntax, impl_->limits, civil_time(conversation.now), recorder);
+  interpreter.set_variable("messages", conversation.messages);
+  interpreter.set_variable("tools", conversation.tools);
+  interpreter.set_variable("documents", Value::none());
+  interpreter.set_variable("add_generation_prompt", Value::boolean(conversation.add_generation_prompt));
+  interpreter.set_variable("bos_token", operator_text(conversation.bos_token.value_or(impl_->bos_token)));
+  interpreter.set_variable("eos_token", operator_text(conversation.eos_token.value_or(impl_->eos_token)));
+  if (conversation.kwargs.is_dict()) {
+    for (const auto& [name, value] : conversation.kwargs.as_dict().entries) {
+      interpreter.set_variable(name.string_or_empty(), value);
+    }
+  }
+  return interpreter.run();
+}
+
 Result<MarkedText> ChatTemplate::render(const Conversation& conversation) const {
   MarkedText text;
-  const Status status = guarded([&] {
-    const auto operator_text = [](const std::string& bytes) { return Value::string(bytes, Origin::kTemplate); };
-    jinja::Interpreter interpreter(impl_->syntax, impl_->limits, civil_time(conversation.now));
-    interpreter.set_variable("messages", conversation.messages);
-    interpreter.set_variable("tools", conversation.tools);
-    interpreter.set_variable("documents", Value::none());
-    interpreter.set_variable("add_generation_prompt", Value::boolean(conversation.add_generation_prompt));
-    interpreter.set_variable("bos_token", operator_text(conversation.bos_token.value_or(impl_->bos_token)));
-    interpreter.set_variable("eos_token", operator_text(conversation.eos_token.value_or(impl_->eos_token)));
-    if (conversation.kwargs.is_dict()) {
-      for (const auto& [name, value] : conversation.kwargs.as_dict().entries) {
-        interpreter.set_variable(name.string_or_empty(), value);
-      }
-    }
-    text = interpreter.run();
-  });
+  const Status status = guarded([&] { text = run(conversation, nullptr); });
   if (!status.ok()) return status;
   return text;
+}
+
+Result<Rendering> ChatTemplate::render_after(const Rendering* before, const Conversation& conversation) const {
+  Rendering rendering;
+  const Status status = guarded([&] {
+    auto recording = std::make_shared<jinja::Recording>();
+    const bool known = before != nullptr && before->loops != nullptr;
+    jinja::LoopRecorder recorder(known ? before->loops.get() : nullptr, known ? &before->text : nullptr, *recording);
+    rendering.text = run(conversation, &recorder);
+    rendering.reused_messages = recording->reused_rounds;
+    rendering.new_messages = recording->new_rounds;
+    rendering.loops = std::move(recording);
+  });
+  if (!status.ok()) return status;
+  return rendering;
+}
+
+size_t Rendering::bytes() const {
+  return text.size() + text.parts().size() * sizeof(MarkedText::Part) + (loops ? loops->bytes() : 0);
 }
 
 const TemplateAbilities& ChatTemplate::abilities() const { return impl_->abilities; }

@@ -31,6 +31,21 @@ struct TemplateAbilities {
   bool generation_prompt = false;  // add_generation_prompt adds the assistant's header
 };
 
+namespace jinja {
+struct Recording;
+class LoopRecorder;
+}  // namespace jinja
+
+// What a rendering leaves for the next one of the same conversation. Views the template: must not outlive it.
+struct Rendering {
+  MarkedText text;
+  std::shared_ptr<const jinja::Recording> loops;
+  size_t reused_messages = 0;  // rounds of the loops that write text, taken over from the rendering before
+  size_t new_messages = 0;     // and run now
+
+  size_t bytes() const;  // in memory, about
+};
+
 class ChatTemplate {
  public:
   // `bos_token` and `eos_token` are the model's own, used where a conversation names none.
@@ -42,12 +57,19 @@ class ChatTemplate {
   // the result that came from messages, tools and kwargs are marked Origin::kMessage.
   Result<MarkedText> render(const Conversation& conversation) const;
 
+  // The same text, running only what differs from `before` (null: everything), an earlier rendering of this template:
+  // of a conversation that goes on, the messages that it did not have. What may be taken over is proven from what each
+  // round of the template's loops read (jinja/loop_record.h); a template whose every round depends on the last message
+  // is run whole.
+  Result<Rendering> render_after(const Rendering* before, const Conversation& conversation) const;
+
   const TemplateAbilities& abilities() const;
   const std::string& source() const;
 
  private:
   struct Impl;
   explicit ChatTemplate(std::unique_ptr<Impl> impl);
+  MarkedText run(const Conversation& conversation, jinja::LoopRecorder* recorder) const;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -58,9 +58,8 @@ void MarkedText::append(const MarkedText& other) {
   for (size_t index = first; index < count; ++index) append(Part(other.parts_[index]));
 }
 
-MarkedText MarkedText::substr(size_t offset, size_t count) const {
-  MarkedText result;
-  for (const Part& part : parts_) {
+void MarkedText::append(const MarkedText& other, size_t offset, size_t count) {
+  for (const Part& part : other.parts_) {
     if (count == 0) break;
     if (offset >= part.bytes.size()) {
       offset -= part.bytes.size();
@@ -69,8 +68,13 @@ MarkedText MarkedText::substr(size_t offset, size_t count) const {
     const std::string_view kept = part.bytes.substr(offset, count);
     offset = 0;
     if (count != std::string_view::npos) count -= kept.size();
-    result.append(Part{part.owner, kept, part.origin});
+    append(Part{part.owner, kept, part.origin});
   }
+}
+
+MarkedText MarkedText::substr(size_t offset, size_t count) const {
+  MarkedText result;
+  result.append(*this, offset, count);
   return result;
 }
 

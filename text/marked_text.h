@@ -51,6 +51,8 @@ class MarkedText {
 
   void append(const MarkedText& other);
   void append(Part part);
+  // Appends bytes [offset, offset + count) of `other`, clipped to its end.
+  void append(const MarkedText& other, size_t offset, size_t count);
   // Bytes [offset, offset + count), clipped to the end.
   MarkedText substr(size_t offset, size_t count = std::string_view::npos) const;
 

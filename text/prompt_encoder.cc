@@ -3,6 +3,7 @@
 #include <atomic>
 #include <deque>
 
+#include "base/log.h"
 #include "text/default_rendering.h"
 #include "text/lru_cache.h"
 #include "text/prompt_memory.h"
@@ -16,6 +17,9 @@ constexpr size_t kMinCachedBytes = 16;
 // Runs beyond this are remembered in parts of at least kPartBytes, cut where cutting changes nothing.
 constexpr size_t kMaxWholeBytes = 16 << 10;
 constexpr size_t kPartBytes = 4 << 10;
+
+// One in so many continued renderings is compared with the whole one.
+constexpr uint64_t kSampled = 256;
 
 using Ids = std::shared_ptr<const std::vector<TokenId>>;
 
@@ -38,6 +42,36 @@ struct PromptEncoder::Impl {
   MessageCache messages;
   std::atomic<uint64_t> hit_bytes{0};
   std::atomic<uint64_t> miss_bytes{0};
+  std::atomic<uint64_t> reused_messages{0};
+  std::atomic<uint64_t> rendered_messages{0};
+  std::atomic<uint64_t> whole_renderings{0};
+  std::atomic<uint64_t> wrong_renderings{0};
+  std::atomic<uint64_t> resumed{0};
+
+  // Goes on from the session's last rendering where the template allows it.
+  Result<Rendering> render(const PromptMemory::Known& known, const Conversation& conversation) {
+    const bool resumes = known.session != nullptr && wrong_renderings.load(std::memory_order_relaxed) == 0;
+    Result<Rendering> rendering =
+        chat_template->render_after(resumes ? &known.session->rendering : nullptr, conversation);
+    if (!rendering.ok()) return rendering;
+    if (rendering->reused_messages > 0 && resumed.fetch_add(1, std::memory_order_relaxed) % kSampled == 0) {
+      Result<Rendering> whole = chat_template->render_after(nullptr, conversation);
+      if (!whole.ok() || !(whole->text == rendering->text)) {
+        wrong_renderings.fetch_add(1, std::memory_order_relaxed);
+        // Neither the text nor the template's name: a prompt may hold anything.
+        log_error("continued_rendering_differs", {{"template_bytes", chat_template->source().size()},
+                                                  {"consequence", "every prompt of this model is rendered whole"}});
+        rendering = std::move(whole);
+        if (!rendering.ok()) return rendering;
+      }
+    }
+    reused_messages.fetch_add(rendering->reused_messages, std::memory_order_relaxed);
+    rendered_messages.fetch_add(rendering->new_messages, std::memory_order_relaxed);
+    if (known.session != nullptr && rendering->reused_messages == 0) {
+      whole_renderings.fetch_add(1, std::memory_order_relaxed);
+    }
+    return rendering;
+  }
 
   Hash128 key_of(std::span<const std::string_view> pieces, TextBegins begins) const {
     Hash128 key = secret_hash(pieces);
@@ -149,25 +183,28 @@ Result<EncodedPrompt> PromptEncoder::encode_conversation(const Conversation& con
   }
   const Result<AdaptedConversation> adapted = adapt_conversation(impl_->chat_template->abilities(), conversation);
   if (!adapted.ok()) return adapted.status();
-  const Result<MarkedText> text = impl_->chat_template->render(adapted->conversation);
-  if (!text.ok()) return text.status();
+  const Value& messages = adapted->conversation.messages;
+  messages.as_list().frozen = true;  // remembered from here on
+  const PromptMemory::Known known = impl_->memory.find(messages);
+  Result<Rendering> rendering = impl_->render(known, adapted->conversation);
+  if (!rendering.ok()) return rendering.status();
   EncodedPrompt prompt;
   prompt.default_tools = adapted->default_tools;
-  WARMPATH_RETURN_IF_ERROR(encode_rendered(*text, prompt));
+  const MarkedText& text = rendering->text;
+  prompt.tokens.reserve(text.size() / 3 + 16);
+  PromptMemory::Prefix prefix = impl_->memory.recall(known, text, prompt.tokens);
+  const PromptCheckpoint begin = prefix.at;
+  WARMPATH_RETURN_IF_ERROR(encode_parts(text, prefix, prompt));
+  PromptMemory::Session session{messages, *std::move(rendering), std::move(prefix.checkpoints), {}};
+  prefix.at = begin;
+  impl_->memory.remember(known, std::move(prefix), std::move(session), prompt.tokens);
   return prompt;
 }
 
-Status PromptEncoder::encode_rendered(const MarkedText& text, EncodedPrompt& out) {
-  return encode_parts(text, true, out);
-}
-
-Status PromptEncoder::encode_parts(const MarkedText& text, bool remember, EncodedPrompt& out) {
+Status PromptEncoder::encode_parts(const MarkedText& text, PromptMemory::Prefix& prefix, EncodedPrompt& out) {
   out.text_bytes += text.size();
-  const size_t first_token = out.tokens.size();
-  out.tokens.reserve(first_token + text.size() / 3 + 16);
-  PromptMemory::Prefix prefix;
-  if (remember) prefix = impl_->memory.recall(text, out.tokens);
-  std::vector<PromptCheckpoint> checkpoints = std::move(prefix.checkpoints);
+  const size_t first_token = out.tokens.size() - prefix.at.tokens;
+  std::vector<PromptCheckpoint>& checkpoints = prefix.checkpoints;
   const size_t known = checkpoints.size();
   Run run;
   std::deque<std::string> joined;  // what `run` may view beyond the text itself
@@ -219,7 +256,6 @@ Status PromptEncoder::encode_parts(const MarkedText& text, bool remember, Encode
     from = 0;
   }
   WARMPATH_RETURN_IF_ERROR(impl_->encode_run(run.pieces(), run.begins(), out));
-  if (remember) impl_->memory.remember(text, std::move(prefix), std::move(checkpoints), out.tokens, first_token);
   return {};
 }
 
@@ -228,7 +264,9 @@ Result<EncodedPrompt> PromptEncoder::encode_completion(std::string_view prompt, 
   const Vocabulary& vocabulary = impl_->tokenizer->vocabulary();
   out.tokens = vocabulary.prompt_prefix;
   const Origin origin = mode == SpecialTokens::kParse ? Origin::kTemplate : Origin::kMessage;
-  WARMPATH_RETURN_IF_ERROR(encode_parts(MarkedText::from_static(prompt, origin), false, out));
+  out.tokens.reserve(prompt.size() / 3 + 16);
+  PromptMemory::Prefix prefix;
+  WARMPATH_RETURN_IF_ERROR(encode_parts(MarkedText::from_static(prompt, origin), prefix, out));
   out.tokens.insert(out.tokens.end(), vocabulary.prompt_suffix.begin(), vocabulary.prompt_suffix.end());
   return out;
 }
@@ -238,8 +276,14 @@ const ChatTemplate* PromptEncoder::chat_template() const { return impl_->chat_te
 MessageCache& PromptEncoder::messages() { return impl_->messages; }
 
 PromptEncoder::Stats PromptEncoder::stats() const {
-  return {impl_->hit_bytes.load(std::memory_order_relaxed), impl_->miss_bytes.load(std::memory_order_relaxed),
-          impl_->runs.bytes() + impl_->memory.bytes(), impl_->memory.stats()};
+  return {impl_->hit_bytes.load(std::memory_order_relaxed),
+          impl_->miss_bytes.load(std::memory_order_relaxed),
+          impl_->runs.bytes() + impl_->memory.bytes(),
+          impl_->memory.stats(),
+          impl_->reused_messages.load(std::memory_order_relaxed),
+          impl_->rendered_messages.load(std::memory_order_relaxed),
+          impl_->whole_renderings.load(std::memory_order_relaxed),
+          impl_->wrong_renderings.load(std::memory_order_relaxed)};
 }
 
 }  // namespace warmpath

@@ -5,7 +5,7 @@
 // own (which is how the model's tokenizer sees it too) and its ids are remembered under a 128-bit hash of the run. Long
 // runs are remembered in parts too, cut at line starts, so a growing completion prompt is also incremental. A turn that
 // adds 700 tokens to a 100,000-token session hashes the text once and tokenizes about 700 tokens.
-// A session's next turn does not even hash what came before: see text/prompt_memory.h.
+// A session's next turn does not even render or hash what came before: see text/prompt_memory.h.
 // Bounded by Options::cache_bytes, least recently used out first. Thread safety: any thread; one per model, shared by
 // all connections.
 #pragma once
@@ -48,8 +48,6 @@ class PromptEncoder {
 
   // Adapts (default_rendering.h), renders, tokenizes. Errors are the client's (400) unless the code says otherwise.
   Result<EncodedPrompt> encode_conversation(const Conversation& conversation);
-  // Rendered text, as ChatTemplate::render gives it: its parts own their bytes.
-  Status encode_rendered(const MarkedText& text, EncodedPrompt& out);
   // A completion prompt: plain text, BOS first where the model wants it; control tokens in it as `mode` says.
   Result<EncodedPrompt> encode_completion(std::string_view prompt, SpecialTokens mode = SpecialTokens::kText);
 
@@ -63,13 +61,18 @@ class PromptEncoder {
     uint64_t miss_bytes = 0;  // prompt text tokenized
     size_t cache_bytes = 0;
     PromptMemory::Stats prompts;
+    uint64_t reused_messages = 0;    // whose text was taken over from the session's last rendering
+    uint64_t rendered_messages = 0;  // that the template was run for
+    uint64_t whole_renderings = 0;   // of sessions that were known, and of which nothing could be taken over
+    uint64_t wrong_renderings = 0;   // found by a sample: a fault of this program; then none is taken over any more
   };
   Stats stats() const;
 
  private:
   struct Impl;
   class Run;
-  Status encode_parts(const MarkedText& text, bool remember, EncodedPrompt& out);
+  // Behind `prefix`; its checkpoints are completed.
+  Status encode_parts(const MarkedText& text, PromptMemory::Prefix& prefix, EncodedPrompt& out);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,10 +1,11 @@
-// PromptMemory: what recent prompts were rendered to and encoded to, so that a session's next turn pays only for what
-// it adds. A new rendering is compared with the one before, part by part; up to where both are the same bytes, and no
-// further than the last control token that the difference cannot reach, the token ids are taken over.
+// PromptMemory: what recent conversations were rendered to and encoded to, so that a session's next turn pays only for
+// what it adds. A conversation is found by its messages: the longest beginning that is remembered, compared message by
+// message. Its rendering is where the next one starts from, and the new text is compared with the old, part by part: up
+// to the last control token that no difference can reach, the token ids are taken over.
 //
 // Nothing is assumed of a template: one that rewrites earlier turns differs early and is encoded afresh from there
-// (Stats::restarted counts it). A part costs a look at its ends to be found and a pointer to be compared: texts of
-// messages are shared buffers that the memory keeps alive; only parts with buffers of their own are compared by bytes.
+// (Stats::restarted counts it). A message or a part costs a pointer to be compared: texts of messages are shared
+// buffers that the memory keeps alive; only those with buffers of their own are compared by bytes.
 // Bounded in bytes, least recently used out first. Thread safety: any thread.
 #pragma once
 
@@ -16,8 +17,10 @@
 
 #include "base/hash128.h"
 #include "base/token.h"
+#include "text/chat_template.h"
 #include "text/lru_cache.h"
 #include "text/marked_text.h"
+#include "text/value.h"
 
 namespace warmpath {
 
@@ -32,6 +35,17 @@ struct PromptCheckpoint {
 
 class PromptMemory {
  public:
+  struct Session {
+    Value messages;  // a frozen list
+    Rendering rendering;
+    std::vector<PromptCheckpoint> checkpoints;
+    std::vector<std::shared_ptr<const std::vector<TokenId>>> ids;  // joined
+  };
+  // Where a conversation is looked for: keys[i] is of its first i messages.
+  struct Known {
+    std::vector<Hash128> keys;
+    std::shared_ptr<const Session> session;  // null: none begins like it
+  };
   // What is known of a prompt's beginning.
   struct Prefix {
     PromptCheckpoint at;
@@ -41,12 +55,13 @@ class PromptMemory {
 
   explicit PromptMemory(size_t max_bytes) : sessions_(max_bytes) {}
 
-  // The longest known beginning of `text`, its ids appended to `tokens`; an empty prefix when there is none.
-  Prefix recall(const MarkedText& text, std::vector<TokenId>& tokens);
-  // Remembers `text` (whose parts must own their bytes), whose ids are `tokens`; `prefix` is what recall() gave for it,
-  // `checkpoints` all of its places.
-  void remember(const MarkedText& text, Prefix prefix, std::vector<PromptCheckpoint> checkpoints,
-                const std::vector<TokenId>& tokens, size_t first_token);
+  // The session that shares the longest beginning with these messages.
+  Known find(const Value& messages);
+  // The longest beginning of `text` that the session has too, its ids appended to `tokens`; empty when there is none.
+  Prefix recall(const Known& known, const MarkedText& text, std::vector<TokenId>& tokens);
+  // Remembers a session (whose text's parts must own their bytes) whose ids are `tokens`; `known` and `prefix` are what
+  // was found for it, its ids are filled in here.
+  void remember(const Known& known, Prefix prefix, Session session, const std::vector<TokenId>& tokens);
 
   struct Stats {
     uint64_t extended = 0;   // prompts that begin as an earlier one nearly to its end
@@ -60,14 +75,6 @@ class PromptMemory {
   size_t bytes() const { return sessions_.bytes(); }
 
  private:
-  struct Session {
-    MarkedText text;
-    std::vector<PromptCheckpoint> checkpoints;
-    std::vector<std::shared_ptr<const std::vector<TokenId>>> ids;
-  };
-  // The ids up to the first `kept` checkpoints of a session.
-  static void take(const Session& session, size_t kept, Prefix& prefix, std::vector<TokenId>& tokens);
-
   LruCache<std::shared_ptr<const Session>> sessions_;
   std::atomic<uint64_t> extended_{0};
   std::atomic<uint64_t> restarted_{0};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace warmpath {
@@ -243,6 +244,60 @@ bool values_equal(const Value& left, const Value& right, int depth) {
     default:
       return left.as_node() == right.as_node();
   }
+}
+
+namespace {
+
+bool texts_identical(const MarkedText& left, const MarkedText& right) {
+  const auto same = [](const MarkedText::Part& a, const MarkedText::Part& b) {
+    return a.origin == b.origin &&
+           (a.bytes.data() == b.bytes.data() ? a.bytes.size() == b.bytes.size() : a.bytes == b.bytes);
+  };
+  const auto a = left.parts();
+  const auto b = right.parts();
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+}
+
+}  // namespace
+
+bool values_identical(const Value& left, const Value& right) {
+  if (left.kind() != right.kind()) return false;
+  switch (left.kind()) {
+    case Value::Kind::kNone:
+      return true;
+    case Value::Kind::kUndefined:
+      return left.undefined_reason() == right.undefined_reason();
+    case Value::Kind::kBool:
+      return left.as_bool() == right.as_bool();
+    case Value::Kind::kInt:
+      return left.as_int() == right.as_int();
+    case Value::Kind::kFloat: {
+      const double a = left.as_real();
+      const double b = right.as_real();
+      return std::memcmp(&a, &b, sizeof(double)) == 0;
+    }
+    case Value::Kind::kBigInt:
+      return left.as_digits() == right.as_digits();
+    case Value::Kind::kString:
+      return left.as_node() == right.as_node() || texts_identical(left.as_text(), right.as_text());
+    case Value::Kind::kList: {
+      const ValueList& a = left.as_list();
+      const ValueList& b = right.as_list();
+      if (a.type != b.type || a.type == SequenceKind::kGenerator) return false;
+      return &a == &b || std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), values_identical);
+    }
+    case Value::Kind::kDict: {
+      const ValueDict& a = left.as_dict();
+      const ValueDict& b = right.as_dict();
+      const auto same = [](const auto& x, const auto& y) {
+        return values_identical(x.first, y.first) && values_identical(x.second, y.second);
+      };
+      return &a == &b || std::equal(a.entries.begin(), a.entries.end(), b.entries.begin(), b.entries.end(), same);
+    }
+    case Value::Kind::kObject:
+      return false;
+  }
+  return false;
 }
 
 }  // namespace warmpath

@@ -160,5 +160,8 @@ struct ValueDict : ValueNode {
 
 // Python's ==: 1 == 1.0 == True; lists and tuples are never equal to each other.
 bool values_equal(const Value& left, const Value& right, int depth = 0);
+// Whether no template could tell the two apart: types, bytes, origins and the order of entries count. Objects and
+// generators, which have a state, are identical to nothing.
+bool values_identical(const Value& left, const Value& right);
 
 }  // namespace warmpath

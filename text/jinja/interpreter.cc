@@ -67,13 +67,14 @@ class Interpreter::Capture {
   MarkedText* before_;
 };
 
-Interpreter::Interpreter(const Syntax& syntax, const RenderLimits& limits, const std::tm& now)
-    : syntax_(syntax), limits_(limits), now_(now), steps_left_(limits.steps) {
+Interpreter::Interpreter(const Syntax& syntax, const RenderLimits& limits, const std::tm& now, LoopRecorder* recorder)
+    : syntax_(syntax), limits_(limits), now_(now), steps_left_(limits.steps), recorder_(recorder) {
   scope_ = new_scope(nullptr);
 }
 
 Interpreter::~Interpreter() {
-  for (const auto& space : namespaces_) space->clear();
+  for (const auto& space : outer_namespaces_) space->clear();
+  for (const auto& space : inner_namespaces_) space->clear();
   for (const auto& list : adopted_) list->items.clear();
 }
 
@@ -93,6 +94,10 @@ void Interpreter::out_of_steps() const {
   throw TemplateLimit(fmt::format("rendering takes more than {} steps", limits_.steps));
 }
 
+void Interpreter::out_of_bytes() const {
+  throw TemplateLimit(fmt::format("the prompt exceeds {} bytes", limits_.output_bytes));
+}
+
 Value Interpreter::checked(Value value) {
   if (value.is_string()) {
     if (value.as_text().size() > limits_.output_bytes) {
@@ -108,12 +113,21 @@ Value Interpreter::checked(Value value) {
 }
 
 Value Interpreter::new_namespace() {
-  namespaces_.emplace_back(new Namespace);
-  return Value::object(namespaces_.back());
+  const bool inner = recording();
+  auto& spaces = inner ? inner_namespaces_ : outer_namespaces_;
+  const auto ordinal = inner ? std::nullopt : std::optional(static_cast<uint32_t>(spaces.size()));
+  spaces.emplace_back(new Namespace(ordinal));
+  return Value::object(spaces.back());
+}
+
+const std::tm& Interpreter::now() {
+  if (recording()) recorder_->read_clock();
+  return now_;
 }
 
 void Interpreter::adopt(ValueList& list) {
   if (!std::exchange(list.adopted, true)) adopted_.emplace_back(&list);
+  if (recording()) recorder_->changed_list(list);
 }
 
 // --- scopes
@@ -154,12 +168,24 @@ void Interpreter::assign(Symbol symbol, Value value) {
 Value Interpreter::lookup(Symbol symbol) {
   for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
     for (const auto& [name, value] : scope->variables) {
-      if (name == symbol) return value;
+      if (name != symbol) continue;
+      if (scope->parent == nullptr && recording()) recorder_->read_variable(symbol);
+      return value;
     }
   }
+  if (recording()) recorder_->read_variable(symbol);
   Value global = find_global(syntax_.symbols[symbol]);
   if (!global.is_undefined()) return global;
   return Value::undefined(fmt::format("'{}' is undefined", syntax_.symbols[symbol]));
+}
+
+const Value* Interpreter::outer_variable(Symbol symbol) const {
+  for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
+    for (const auto& [name, value] : scope->variables) {
+      if (name == symbol) return scope->parent == nullptr ? &value : nullptr;
+    }
+  }
+  return nullptr;
 }
 
 // --- expressions
@@ -251,6 +277,9 @@ Value Interpreter::eval_unplaced(const Expr& expr) {
 }
 
 Value Interpreter::eval_compare(const Expr& expr) {
+  if (recording()) {
+    if (const auto result = compare_measured(expr)) return Value::boolean(*result);
+  }
   Value left = eval(*expr.first);
   for (size_t index = 0; index < expr.items.size(); ++index) {
     Value right = eval(*expr.items[index]);
@@ -305,6 +334,12 @@ Value Interpreter::eval_call(const Expr& expr) {
 }
 
 Value Interpreter::eval_subscript(const Expr& expr) {
+  if (expr.first->kind == ExprKind::kName && recording()) {
+    const Value* variable = outer_variable(expr.first->symbol);
+    if (variable != nullptr && variable->is_list() && variable->as_list().type <= SequenceKind::kTuple) {
+      return eval_outer_subscript(expr, *variable);
+    }
+  }
   const Value object = eval(*expr.first);
   if (expr.second->kind != ExprKind::kSlice) return item(object, eval(*expr.second));
   const auto part = [this](const ExprPtr& bound) { return bound ? eval(*bound) : Value::none(); };
@@ -341,7 +376,15 @@ bool Interpreter::apply_test(std::string_view name, const Value& input, const Ar
 Value Interpreter::attribute(const Value& object, std::string_view name) {
   require_defined(object);
   if (object.kind() == Value::Kind::kObject) {
-    if (auto found = static_cast<const Object*>(object.as_node())->attribute(name)) return *std::move(found);
+    const auto* node = static_cast<const Object*>(object.as_node());
+    if (recording()) {
+      if (const auto* space = dynamic_cast<const Namespace*>(node)) {
+        recorder_->read_attribute(*space, name);
+      } else {
+        recorder_->read_loop(*node, name);
+      }
+    }
+    if (auto found = node->attribute(name)) return *std::move(found);
   } else if (has_method(object, name)) {
     std::string method(name);
     return make_function(method, [object, method](Interpreter& interpreter, const Arguments& arguments) {
@@ -379,9 +422,7 @@ Value Interpreter::item(const Value& object, const Value& key) {
 // --- statements
 
 void Interpreter::emit(const MarkedText& text) {
-  if (out_->size() + text.size() > limits_.output_bytes) {
-    throw TemplateLimit(fmt::format("the prompt exceeds {} bytes", limits_.output_bytes));
-  }
+  if (out_->size() + text.size() > limits_.output_bytes) out_of_bytes();
   charge(text.parts().size());
   for (const MarkedText::Part& part : text.parts()) out_->append(part);
 }
@@ -439,7 +480,7 @@ Interpreter::Flow Interpreter::exec(const Stmt& stmt) {
     }
     case StmtKind::kMacro:
       capture_scopes();
-      assign(stmt.symbol, Value::object(new Macro(stmt, scope_)));
+      assign(stmt.symbol, Value::object(new Macro(stmt, scope_, scope_->parent == nullptr)));
       return Flow::kNormal;
     case StmtKind::kCallBlock:
       exec_call_block(stmt);
@@ -507,15 +548,45 @@ Interpreter::Flow Interpreter::run_loop(const Stmt& stmt, const Value& iterable,
   }
   // loop.changed() may have been given the loop itself.
   const std::unique_ptr<Loop, void (*)(Loop*)> forgetting(loop.get(), [](Loop* ended) { ended->forget(); });
+  const bool outermost = outer->parent == nullptr && !stmt.recursive;
+  return outermost && recorder_ != nullptr ? run_recorded_rounds(stmt, items, loop.get(), scope)
+                                           : run_rounds(stmt, items, loop.get(), scope);
+}
+
+void Interpreter::begin_round(const Stmt& stmt, const Value& item, size_t index, Loop* loop) {
+  if (loop != nullptr) {
+    loop->set_index(index);
+    assign(kLoopSymbol, Value::object(loop));
+  }
+  assign_target(*stmt.target, item);
+}
+
+Interpreter::Flow Interpreter::run_rounds(const Stmt& stmt, const std::vector<Value>& items, Loop* loop,
+                                          ScopeGuard& scope) {
   for (size_t index = 0; index < items.size(); ++index) {
     if (index > 0) scope.renew();
-    if (loop) {
-      loop->set_index(index);
-      assign(kLoopSymbol, Value::object(loop));
-    }
-    assign_target(*stmt.target, items[index]);
+    begin_round(stmt, items[index], index, loop);
     if (exec(stmt.body) == Flow::kBreak) break;
   }
+  return Flow::kNormal;
+}
+
+Interpreter::Flow Interpreter::run_recorded_rounds(const Stmt& stmt, const std::vector<Value>& items, Loop* loop,
+                                                   ScopeGuard& scope) {
+  const uint64_t steps_before = steps_left_;
+  uint32_t known = 0;
+  const auto mark =
+      recorder_->begin_loop(stmt, items, {scope_->parent->variables, outer_namespaces_, now_}, *out_, known);
+  charge(mark.steps);
+  if (out_->size() > limits_.output_bytes) out_of_bytes();
+  for (size_t index = known; index < items.size(); ++index) {
+    recorder_->begin_round(loop);
+    begin_round(stmt, items[index], index, loop);
+    if (exec(stmt.body) == Flow::kBreak) break;
+    scope.renew();
+    recorder_->end_round(*out_, steps_before - steps_left_);
+  }
+  recorder_->end_loop(*out_);
   return Flow::kNormal;
 }
 
@@ -524,7 +595,7 @@ void Interpreter::exec_call_block(const Stmt& stmt) {
   const Expr& expr = *stmt.value;
   const Value function = eval(*expr.first);
   Arguments arguments = eval_arguments(expr);
-  arguments.keywords.emplace_back("caller", Value::object(new Macro(stmt, scope_)));
+  arguments.keywords.emplace_back("caller", Value::object(new Macro(stmt, scope_, scope_->parent == nullptr)));
   try {
     emit(to_text(call(function, arguments)));
   } catch (TemplateError& error) {
@@ -539,6 +610,7 @@ void Interpreter::assign_target(const Expr& target, Value value) {
     const Value space = eval(*target.first);
     auto* object = space.kind() == Value::Kind::kObject ? dynamic_cast<Namespace*>(space.as_node()) : nullptr;
     if (object == nullptr) throw TemplateError(target.place, "cannot assign attribute on non-namespace object");
+    if (recording()) recorder_->wrote_attribute(*object, target.text);
     return object->set(target.text, std::move(value));
   }
   std::vector<Value> items = items_of(value);

@@ -5,11 +5,13 @@
 #include <boost/container/small_vector.hpp>
 #include <ctime>
 #include <deque>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "text/jinja/ast.h"
 #include "text/jinja/limits.h"
+#include "text/jinja/loop_recorder.h"
 #include "text/jinja/objects.h"
 #include "text/marked_text.h"
 #include "text/value.h"
@@ -18,7 +20,8 @@ namespace warmpath::jinja {
 
 class Interpreter {
  public:
-  Interpreter(const Syntax& syntax, const RenderLimits& limits, const std::tm& now);
+  // `recorder` may be null.
+  Interpreter(const Syntax& syntax, const RenderLimits& limits, const std::tm& now, LoopRecorder* recorder = nullptr);
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
@@ -41,10 +44,15 @@ class Interpreter {
   // object.name, and object[key], with Jinja2's fallbacks from one to the other.
   Value attribute(const Value& object, std::string_view name);
   Value item(const Value& object, const Value& key);
-  // Namespaces, and lists that were appended to, may hold themselves in the end; they are emptied when the rendering ends.
+  // Namespaces, and lists that were appended to, may hold themselves in the end; they are emptied when the rendering
+  // ends.
   Value new_namespace();
   void adopt(ValueList& list);
-  const std::tm& now() const { return now_; }
+  const std::tm& now();
+  // The state of an object that outlives a round of a loop changed.
+  void changed_unknown() {
+    if (recording()) recorder_->changed_unknown();
+  }
 
  private:
   friend class Macro;
@@ -63,6 +71,9 @@ class Interpreter {
   void release_scope(Scope* scope);
   void assign(Symbol symbol, Value value);
   Value lookup(Symbol symbol);
+  // A variable of the outermost scope that no inner scope hides; null when there is none.
+  const Value* outer_variable(Symbol symbol) const;
+  bool recording() const { return recorder_ != nullptr && recorder_->active(); }
   void capture_scopes();
 
   Value eval(const Expr& expr);
@@ -71,6 +82,11 @@ class Interpreter {
   Value eval_concat(const Expr& expr);
   Value eval_call(const Expr& expr);
   Value eval_subscript(const Expr& expr);
+  // The same for a variable of the outermost scope, while a round is recorded.
+  Value eval_outer_subscript(const Expr& expr, Value list);
+  // A comparison with an integer that the recorder can follow; nullopt when it is none.
+  std::optional<bool> compare_measured(const Expr& expr);
+  std::optional<LoopRecorder::Measure> measure_of(const Expr& expr);
   Arguments eval_arguments(const Expr& expr);
 
   Flow exec(const Body& body);
@@ -78,6 +94,10 @@ class Interpreter {
   Flow exec_for(const Stmt& stmt);
   // The loop over `items`; `depth` counts recursive loops.
   Flow run_loop(const Stmt& stmt, const Value& iterable, int depth);
+  // Its rounds.
+  Flow run_rounds(const Stmt& stmt, const std::vector<Value>& items, Loop* loop, ScopeGuard& scope);
+  Flow run_recorded_rounds(const Stmt& stmt, const std::vector<Value>& items, Loop* loop, ScopeGuard& scope);
+  void begin_round(const Stmt& stmt, const Value& item, size_t index, Loop* loop);
   void exec_call_block(const Stmt& stmt);
   void emit(const MarkedText& text);
   void assign_target(const Expr& target, Value value);
@@ -85,6 +105,7 @@ class Interpreter {
   MarkedText capture_body(const Body& body);
 
   [[noreturn]] void out_of_steps() const;
+  [[noreturn]] void out_of_bytes() const;
 
   const Syntax& syntax_;
   const RenderLimits limits_;
@@ -96,7 +117,9 @@ class Interpreter {
   Scope* scope_ = nullptr;
   MarkedText* out_ = nullptr;
   const Value* filter_input_ = nullptr;  // of a filter block's chain
-  std::vector<boost::intrusive_ptr<Namespace>> namespaces_;
+  LoopRecorder* const recorder_;
+  std::vector<boost::intrusive_ptr<Namespace>> outer_namespaces_;  // by their ordinal
+  std::vector<boost::intrusive_ptr<Namespace>> inner_namespaces_;  // of rounds that were recorded
   std::vector<boost::intrusive_ptr<ValueList>> adopted_;
 };
 

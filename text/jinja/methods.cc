@@ -276,9 +276,11 @@ Value append_method(Interpreter& interpreter, const Value& self, const Arguments
   return Value::none();
 }
 
-Value pop_method(Interpreter&, const Value& self, const Arguments& arguments) {
+Value pop_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
   const int64_t given = integer_argument(arguments.bind("pop", {"index"})[0], -1, "pop");
-  auto& items = own_list(self, "pop").items;
+  ValueList& list = own_list(self, "pop");
+  interpreter.adopt(list);
+  auto& items = list.items;
   const auto count = static_cast<int64_t>(items.size());
   const int64_t at = given < 0 ? given + count : given;
   if (count == 0) throw TemplateError("pop from empty list");

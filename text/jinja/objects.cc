@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "text/jinja/interpreter.h"
+
 namespace warmpath::jinja {
 namespace {
 
@@ -11,8 +13,9 @@ namespace {
 template <typename T, typename Method>
 Value bound(const T* object, std::string name, Method method) {
   boost::intrusive_ptr<T> self(const_cast<T*>(object));
-  return make_function(std::move(name),
-                       [self, method](Interpreter&, const Arguments& arguments) { return method(*self, arguments); });
+  return make_function(std::move(name), [self, method](Interpreter& interpreter, const Arguments& arguments) {
+    return method(interpreter, *self, arguments);
+  });
 }
 
 }  // namespace
@@ -75,11 +78,13 @@ std::optional<Value> Loop::attribute(std::string_view name) const {
   if (name == "previtem") return index > 0 ? items_[index_ - 1] : Value::undefined("there is no previous item");
   if (name == "nextitem") return index + 1 < count ? items_[index_ + 1] : Value::undefined("there is no next item");
   if (name == "cycle") {
-    return bound(this, "cycle", [](Loop& loop, const Arguments& arguments) { return loop.cycle(arguments); });
+    return bound(this, "cycle",
+                 [](Interpreter&, Loop& loop, const Arguments& arguments) { return loop.cycle(arguments); });
   }
   if (name == "changed") {
-    return bound(this, "changed",
-                 [](Loop& loop, const Arguments& arguments) { return Value::boolean(loop.changed(arguments)); });
+    return bound(this, "changed", [](Interpreter&, Loop& loop, const Arguments& arguments) {
+      return Value::boolean(loop.changed(arguments));
+    });
   }
   return std::nullopt;
 }
@@ -105,14 +110,16 @@ Value Loop::cycle(const Arguments& arguments) const {
 std::optional<Value> Cycler::attribute(std::string_view name) const {
   if (name == "current") return items_[at_];
   if (name == "next") {
-    return bound(this, "next", [](const Cycler& cycler, const Arguments&) {
+    return bound(this, "next", [](Interpreter& interpreter, const Cycler& cycler, const Arguments&) {
+      interpreter.changed_unknown();
       const Value item = cycler.items_[cycler.at_];
       cycler.at_ = (cycler.at_ + 1) % cycler.items_.size();
       return item;
     });
   }
   if (name == "reset") {
-    return bound(this, "reset", [](const Cycler& cycler, const Arguments&) {
+    return bound(this, "reset", [](Interpreter& interpreter, const Cycler& cycler, const Arguments&) {
+      interpreter.changed_unknown();
       cycler.at_ = 0;
       return Value::none();
     });
@@ -120,7 +127,8 @@ std::optional<Value> Cycler::attribute(std::string_view name) const {
   return std::nullopt;
 }
 
-Value Joiner::call(Interpreter&, const Arguments&) {
+Value Joiner::call(Interpreter& interpreter, const Arguments&) {
+  interpreter.changed_unknown();
   if (std::exchange(used_, true)) return separator_;
   return Value::string({}, Origin::kTemplate);
 }

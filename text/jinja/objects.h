@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -52,13 +53,20 @@ class Function final : public Object {
 
 class Namespace final : public Object {
  public:
+  // `ordinal`: among those that were not made in a round that is being recorded (jinja/loop_recorder.h).
+  explicit Namespace(std::optional<uint32_t> ordinal) : ordinal_(ordinal) {}
   std::string_view type_name() const override { return "Namespace"; }
   std::optional<Value> attribute(std::string_view name) const override;
   void set(std::string_view name, Value value);
   void clear() { attributes_.clear(); }
+  const std::vector<std::pair<std::string, Value>>& attributes() const { return attributes_; }
+  bool is_outside() const { return ordinal_.has_value(); }
+  // REQUIRES is_outside().
+  uint32_t ordinal() const { return *ordinal_; }
 
  private:
   std::vector<std::pair<std::string, Value>> attributes_;
+  std::optional<uint32_t> ordinal_;
 };
 
 // The `loop` variable.
