@@ -7,6 +7,8 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -110,6 +112,14 @@ struct Metrics::Parts {
   Family<Counter>& aborted =
       counter("warmpath_streams_aborted_total", "Streams cut after they began: the replica failed, or time was up.");
   Family<Counter>& refusals = counter("warmpath_refused_total", "Requests refused before a replica was asked.");
+  Family<Counter>& rendered = counter("warmpath_rendered_messages_total",
+                                      "Messages the chat template was run for, or taken over from the session.");
+  Family<Counter>& whole_renderings =
+      counter("warmpath_whole_renderings_total", "Prompts of known sessions of which nothing could be taken over.");
+  Family<Counter>& wrong_renderings =
+      counter("warmpath_wrong_renderings_total", "Continued renderings that a sample found to differ from the whole.");
+  Family<Counter>& prompt_bytes =
+      counter("warmpath_prompt_text_bytes_total", "Bytes of rendered prompts, tokenized now or known.");
   Gauge& in_progress = gauge("warmpath_requests_in_progress", "Completions in progress.").Add({});
   Gauge& waiting = gauge("warmpath_requests_waiting", "Of those, waiting because every replica is full.").Add({});
 
@@ -142,12 +152,21 @@ struct Metrics::Parts {
   Counter& http_slow =
       counter("warmpath_http_slow_readers_total", "Clients cut off because they did not read.").Add({});
 
+  // What was last read of a model's encoder. Another encoder, after the model's replicas changed, counts from nothing.
+  struct Encoded {
+    std::weak_ptr<PromptEncoder> encoder;
+    PromptEncoder::Stats stats;
+  };
+  std::mutex encoded_mutex;
+  std::unordered_map<std::string, Encoded> encoded;
+
   Known<ModelSeries> models;
   Known<Counter*> requests_by;
   Known<Counter*> routed_by;
 
   ModelSeries& of_model(const std::string& name);
   void read(const Fleet& fleet);
+  void read(const std::string& model, const std::shared_ptr<PromptEncoder>& encoder);
   void read(const HttpCounters& http);
 };
 
@@ -222,8 +241,26 @@ void Metrics::refused(std::string_view reason) { parts_->refusals.Add({{"reason"
 void Metrics::requests_in_progress(int change) { parts_->in_progress.Increment(change); }
 void Metrics::requests_waiting(int change) { parts_->waiting.Increment(change); }
 
+void Metrics::Parts::read(const std::string& model, const std::shared_ptr<PromptEncoder>& encoder) {
+  const std::lock_guard lock(encoded_mutex);
+  Encoded& last = encoded[model];
+  if (last.encoder.lock() != encoder) last = {encoder, {}};
+  const PromptEncoder::Stats now = encoder->stats();
+  const auto add = [](Counter& counter, uint64_t total, uint64_t before) {
+    if (total > before) counter.Increment(static_cast<double>(total - before));
+  };
+  add(rendered.Add({{"model", model}, {"by", "template"}}), now.rendered_messages, last.stats.rendered_messages);
+  add(rendered.Add({{"model", model}, {"by", "session"}}), now.reused_messages, last.stats.reused_messages);
+  add(whole_renderings.Add({{"model", model}}), now.whole_renderings, last.stats.whole_renderings);
+  add(wrong_renderings.Add({{"model", model}}), now.wrong_renderings, last.stats.wrong_renderings);
+  add(prompt_bytes.Add({{"model", model}, {"tokenized", "now"}}), now.miss_bytes, last.stats.miss_bytes);
+  add(prompt_bytes.Add({{"model", model}, {"tokenized", "before"}}), now.hit_bytes, last.stats.hit_bytes);
+  last.stats = now;
+}
+
 void Metrics::Parts::read(const Fleet& fleet) {
   for (const auto& model : fleet.models()) {
+    if (const auto identity = model->identity()) read(model->name(), identity->encoder);
     for (const auto& replica : model->replicas()) {
       const prometheus::Labels labels = {{"model", model->name()}, {"replica", replica->name()}};
       Candidate load;
