@@ -4,6 +4,8 @@
 
 #include <ctime>
 #include <exception>
+#include <unordered_map>
+#include <vector>
 
 #include "text/jinja/interpreter.h"
 #include "text/jinja/parser.h"
@@ -27,6 +29,28 @@ std::tm civil_time(const std::optional<std::chrono::sys_seconds>& now) {
   }
   return civil;
 }
+
+// Copies a request's values into ones that a template may change. What was one list stays one.
+class Thawing {
+ public:
+  Value copy(const Value& value) {
+    if (!value.is_list() && !value.is_dict()) return value;
+    if (const auto known = copies_.find(value.as_node()); known != copies_.end()) return known->second;
+    Value own = Value::dict();
+    if (value.is_list()) {
+      std::vector<Value> items;
+      for (const Value& item : value.as_list().items) items.push_back(copy(item));
+      own = Value::sequence(value.as_list().type, std::move(items));
+    } else {
+      for (const auto& [key, item] : value.as_dict().entries) own.as_dict().set(key, copy(item));
+    }
+    copies_.emplace(value.as_node(), own);
+    return own;
+  }
+
+ private:
+  std::unordered_map<const ValueNode*, Value> copies_;
+};
 
 // Runs `body`; what it throws becomes a Status.
 template <typename Body>
@@ -74,6 +98,20 @@ Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::compile(std::string so
 }
 
 MarkedText ChatTemplate::run(const Conversation& conversation, jinja::LoopRecorder* recorder) const {
+  try {
+    return run_once(conversation, recorder);
+  } catch (const jinja::ChangesRequest&) {
+    if (recorder != nullptr) recorder->abandon();
+    Conversation own = conversation;
+    Thawing thawing;
+    own.messages = thawing.copy(conversation.messages);
+    own.tools = thawing.copy(conversation.tools);
+    own.kwargs = thawing.copy(conversation.kwargs);
+    return run_once(own, nullptr);
+  }
+}
+
+MarkedText ChatTemplate::run_once(const Conversation& conversation, jinja::LoopRecorder* recorder) const {
   const auto operator_text = [](const std::string& bytes) { return Value::string(bytes, Origin::kTemplate); };
   jinja::Interpreter interpreter(impl_->syntax, impl_->limits, civil_time(conversation.now), recorder);
   interpreter.set_variable("messages", conversation.messages);

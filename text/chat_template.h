@@ -70,6 +70,7 @@ class ChatTemplate {
   struct Impl;
   explicit ChatTemplate(std::unique_ptr<Impl> impl);
   MarkedText run(const Conversation& conversation, jinja::LoopRecorder* recorder) const;
+  MarkedText run_once(const Conversation& conversation, jinja::LoopRecorder* recorder) const;
   std::unique_ptr<Impl> impl_;
 };
 

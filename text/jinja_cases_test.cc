@@ -79,13 +79,53 @@ TEST(Jinja, HostileTemplatesEndAtALimit) {
            "[] }}",
            "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
            "{% set ns = namespace(a=[]) %}{% for i in range(5000) %}{% set ns.a = [ns.a] %}{% endfor %}",
-           "{% set x = [1] %}{% set y = [x] %}{% set _ = x.append(y) %}",
+           // Lists that come to hold themselves, or grow once their containers were measured.
+           "{% set a = [] %}{% set b = [a] %}{% set _ = a.append(b) %}{{ b }}",
+           "{% set a = [] %}{% set b = [a] %}{% set _ = a.append(b) %}{{ a == b }}{{ b|tojson }}",
+           "{% set a = [] %}{% set ns = namespace(b=[a]) %}{% for i in range(14) %}{% set ns.b = [ns.b, ns.b] %}{% "
+           "endfor "
+           "%}{% for i in range(9999) %}{% set _ = a.append(i) %}{% endfor %}{{ ns.b|string|length }}",
+           "{% set ns = namespace(a=[]) %}{% set top = [ns.a] %}{% for i in range(5000) %}{% set b = [] %}{% set c = "
+           "[b] "
+           "%}{% set _ = ns.a.append(b) %}{% set ns.a = b %}{% endfor %}{{ top }}",
+           "{% set _ = messages.append(messages) %}{{ messages }}",
            "{{ 'ab' * 999999999 }}",
            "{{ 'ab'.center(999999999) }}",
        }) {
     const auto text = render(source, Value::dict(), limits);
     EXPECT_FALSE(text.ok()) << source;
   }
+}
+
+// What Jinja2 makes of these in a sandbox that lets lists be changed: every name of a list sees the change.
+TEST(Jinja, ListsAreChangedAsPythonChangesThem) {
+  const Value variables = *value_from_json(R"({"xs": [3, 1, 2], "d": {"a": [1, 2]}, "us": [{"t": ["p"]}, {"t": []}]})");
+  const std::pair<const char*, const char*> cases[] = {
+      {"{% set a = [1] %}{% set b = a %}{{ a.append(2) }}{{ b }}{{ b.pop(0) }}{{ a }}", "None[1, 2]1[2]"},
+      {"{{ xs.append(9) }}{{ xs }}{{ xs.pop() }}{{ xs.pop(0) }}{{ xs }}", "None[3, 1, 2, 9]93[1, 2]"},
+      {"{% set y = xs %}{% set _ = y.append(5) %}{{ xs|sort }}{{ xs[-1] }}", "[1, 2, 3, 5]5"},
+      {"{% set _ = d.a.append({'k': d.a|length}) %}{{ d|tojson }}", R"({"a": [1, 2, {"k": 2}]})"},
+      {"{% for u in us %}{% set _ = u.t.append(loop.index) %}{% endfor %}{{ us }}", "[{'t': ['p', 1]}, {'t': [2]}]"},
+      {"{% set m = {'l': []} %}{% set _ = m.l.append(1) %}{% set _ = m['l'].extend([2, 3]) %}{{ m }}{{ m.l|length }}",
+       "{'l': [1, 2, 3]}3"},
+      {"{% set a = [] %}{% set b = [a, a] %}{% set _ = a.append('x') %}{{ b }}{{ b[0] == b[1] }}",
+       "[['x'], ['x']]True"},
+      {"{% set a = [1, 2, 3] %}{% set _ = a.insert(1, 'i') %}{% set _ = a.insert(-1, 'j') %}{% set _ = a.insert(99, "
+       "'k') "
+       "%}{{ a }}{% set _ = a.remove(2) %}{% set _ = a.reverse() %}{{ a }}{% set _ = a.clear() %}{{ a }}",
+       "[1, 'i', 2, 'j', 3, 'k']['k', 3, 'j', 'i', 1][]"},
+      {"{% set a = [] %}{% set b = [a] %}{% for i in range(300) %}{% set _ = a.append({'n': [i]}) %}{% endfor %}{{ "
+       "b[0]|length }}{{ b[0][299].n }}",
+       "300[299]"},
+      {"{% set ns = namespace(m=messages) %}{% set _ = ns.m.append({'role': 'x'}) %}{{ messages|length }}", "1"},
+  };
+  for (const auto& [source, expected] : cases) {
+    const auto text = render(source, variables);
+    ASSERT_TRUE(text.ok()) << source << ": " << text.status().message();
+    EXPECT_EQ(text->to_string(), expected) << source;
+  }
+  // The request itself is what it was.
+  EXPECT_EQ(render("{{ xs }}{{ us }}", variables)->to_string(), "[3, 1, 2][{'t': ['p']}, {'t': []}]");
 }
 
 TEST(Jinja, BytesOfMessagesKeepTheirOrigin) {

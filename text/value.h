@@ -123,8 +123,8 @@ class Value {
   } payload_;
 };
 
-// A list that has become an item of another container may grow no more: so depth and weight stay true, and no list can
-// hold itself.
+// depth and weight are true for as long as no list that has become an item of another container is changed: whoever
+// does that (jinja/interpreter.h) walks what it needs bounds of.
 struct ValueList : ValueNode {
   std::vector<Value> items;
   int depth = 1;
@@ -134,7 +134,7 @@ struct ValueList : ValueNode {
   bool contained = false;
   bool adopted = false;  // a rendering will empty it when it ends (jinja/interpreter.h)
 
-  // REQUIRES !frozen && !contained.
+  // REQUIRES !frozen.
   void append(Value item);
 };
 

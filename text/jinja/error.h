@@ -38,4 +38,8 @@ class TemplateLimit : public TemplateError {
   using TemplateError::TemplateError;
 };
 
+// No failure: the template wants to change a list of the request, which other threads may read. It is run again on a
+// copy.
+class ChangesRequest {};
+
 }  // namespace warmpath::jinja

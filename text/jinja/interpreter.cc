@@ -125,9 +125,29 @@ const std::tm& Interpreter::now() {
   return now_;
 }
 
-void Interpreter::adopt(ValueList& list) {
+ValueList& Interpreter::list_to_change(const Value& value) {
+  ValueList& list = value.as_list();
+  if (list.frozen) throw ChangesRequest();
+  charge(1 + list.items.size() / 16);
   if (!std::exchange(list.adopted, true)) adopted_.emplace_back(&list);
+  if (list.contained && !std::exchange(reshaped_, true) && recorder_ != nullptr) recorder_->abandon();
   if (recording()) recorder_->changed_list(list);
+  return list;
+}
+
+void Interpreter::charge_walk(const Value& value, int depth) {
+  if (!value.is_list() && !value.is_dict()) return;
+  if (depth > Value::kMaxDepth) throw TemplateLimit("lists and dicts nested too deeply, or inside themselves");
+  if (value.is_list()) {
+    charge(1 + value.as_list().items.size());
+    for (const Value& item : value.as_list().items) charge_walk(item, depth + 1);
+  } else {
+    charge(1 + value.as_dict().entries.size());
+    for (const auto& [key, item] : value.as_dict().entries) {
+      charge_walk(key, depth + 1);
+      charge_walk(item, depth + 1);
+    }
+  }
 }
 
 // --- scopes
@@ -194,7 +214,10 @@ Value Interpreter::eval(const Expr& expr) {
   charge(1);
   const DepthGuard guard(*this);
   try {
-    return eval_unplaced(expr);
+    if (!reshaped_) return eval_unplaced(expr);
+    Value value = eval_unplaced(expr);
+    charge_walk(value);
+    return value;
   } catch (TemplateError& error) {
     if (!error.has_place()) error.set_place(expr.place);
     throw;

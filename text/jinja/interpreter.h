@@ -44,10 +44,10 @@ class Interpreter {
   // object.name, and object[key], with Jinja2's fallbacks from one to the other.
   Value attribute(const Value& object, std::string_view name);
   Value item(const Value& object, const Value& key);
-  // Namespaces, and lists that were appended to, may hold themselves in the end; they are emptied when the rendering
-  // ends.
+  // Namespaces, and lists that were changed, may hold themselves in the end; they are emptied when the rendering ends.
   Value new_namespace();
-  void adopt(ValueList& list);
+  // A list, to change; whatever else holds it sees the change. Throws ChangesRequest for one that is frozen.
+  ValueList& list_to_change(const Value& value);
   const std::tm& now();
   // The state of an object that outlives a round of a loop changed.
   void changed_unknown() {
@@ -104,6 +104,8 @@ class Interpreter {
   Value call_macro(const Stmt& stmt, Scope* closure, const Arguments& arguments);
   MarkedText capture_body(const Body& body);
 
+  // Accounts for all that a list or dict holds, by walking it.
+  void charge_walk(const Value& value, int depth = 0);
   [[noreturn]] void out_of_steps() const;
   [[noreturn]] void out_of_bytes() const;
 
@@ -117,6 +119,8 @@ class Interpreter {
   Scope* scope_ = nullptr;
   MarkedText* out_ = nullptr;
   const Value* filter_input_ = nullptr;  // of a filter block's chain
+  // A list inside another was changed: what containers know of their depth and weight may be wrong since.
+  bool reshaped_ = false;
   LoopRecorder* const recorder_;
   std::vector<boost::intrusive_ptr<Namespace>> outer_namespaces_;  // by their ordinal
   std::vector<boost::intrusive_ptr<Namespace>> inner_namespaces_;  // of rounds that were recorded

@@ -86,9 +86,9 @@ LoopRecord::Mark LoopRecorder::begin_loop(const Stmt& loop, const std::vector<Va
   record_.marks.emplace_back();
   written_.clear();
   variable_inputs_.clear();
-  ended_ = false;
+  ended_ = abandoned_;
   round_ = reused_ = rounds = 0;
-  if (before_ == nullptr) return {};
+  if (before_ == nullptr || abandoned_) return {};
   const auto earlier = std::find_if(before_->loops.begin(), before_->loops.end(),
                                     [&loop](const LoopRecord& each) { return each.loop == &loop; });
   if (earlier == before_->loops.end()) return {};
@@ -164,8 +164,15 @@ void LoopRecorder::end_loop(const MarkedText& out) {
     recording_.reused_rounds += reused_;
     recording_.new_rounds += items - reused_;
   }
+  if (abandoned_) return;
   record_.cut(record_.rounds());
   recording_.loops.push_back(std::move(record_));
+}
+
+void LoopRecorder::abandon() {
+  abandoned_ = ended_ = true;
+  active_ = false;
+  recording_.loops.clear();
 }
 
 bool LoopRecorder::log_changes() {

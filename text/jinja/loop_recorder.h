@@ -72,6 +72,8 @@ class LoopRecorder {
   void changed_list(const ValueList& list);
   // Something with a state that no record can hold.
   void changed_unknown() { unknown_ = true; }
+  // Something changed inside of values that records hold: there is no record of this rendering.
+  void abandon();
 
  private:
   Snapshot snapshot(const Source& source) const;
@@ -95,7 +97,8 @@ class LoopRecorder {
   uint32_t round_ = 0;
   uint32_t reused_ = 0;
   bool active_ = false;
-  bool ended_ = false;                                                // the record has, the loop has not
+  bool ended_ = false;  // the record has, the loop has not
+  bool abandoned_ = false;
   bool unknown_ = false;                                              // in this round
   std::vector<int32_t> variable_inputs_;                              // by symbol: index into inputs, or -1
   std::vector<Source> written_;                                       // in this loop so far

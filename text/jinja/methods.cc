@@ -1,6 +1,5 @@
 // Methods of Python's str, list and dict, as far as the sandbox that templates are written for lets them be called.
-// list.append and list.pop are exceptions: that sandbox forbids them, some templates need them, and on a list that the
-// template made itself they do no harm.
+// Methods that change a list are exceptions: that sandbox forbids them, and some templates need them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -255,32 +254,41 @@ Value forbidden(Interpreter&, const Value& self, const Arguments&) {
   throw TemplateError(fmt::format("this method would change the {}, which a chat template may not", type_name(self)));
 }
 
-// The list of `self`, to change. Only lists that the template made itself and put into no other container.
-ValueList& own_list(const Value& self, std::string_view method) {
-  ValueList& list = self.as_list();
-  if (list.frozen) throw TemplateError(fmt::format("{}() would change a list of the request: copy it first", method));
-  if (list.contained)
-    throw TemplateError(fmt::format("{}() on a list inside another list or dict is not supported", method));
-  return list;
-}
-
 Value append_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
   const Value* item = arguments.bind("append", {"object"})[0];
   if (item == nullptr) throw TemplateError("append() wants an item");
   if (item->is_list() && item->as_node() == self.as_node()) throw TemplateError("append() of a list to itself");
-  ValueList& list = own_list(self, "append");
-  interpreter.adopt(list);
-  list.append(*item);
-  interpreter.charge(1);
+  interpreter.list_to_change(self).append(*item);
   if (self.depth() > Value::kMaxDepth) throw TemplateLimit("lists nested too deeply");
+  return Value::none();
+}
+
+Value extend_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
+  const Value* more = arguments.bind("extend", {"iterable"})[0];
+  if (more == nullptr) throw TemplateError("extend() wants a list");
+  const std::vector<Value> items = items_of(*more);
+  interpreter.charge(items.size());
+  ValueList& list = interpreter.list_to_change(self);
+  for (const Value& item : items) list.append(item);
+  if (self.depth() > Value::kMaxDepth) throw TemplateLimit("lists nested too deeply");
+  return Value::none();
+}
+
+Value insert_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
+  const auto bound = arguments.bind("insert", {"index", "object"});
+  if (bound[0] == nullptr || bound[1] == nullptr) throw TemplateError("insert() wants an index and an item");
+  const int64_t given = to_integer(*bound[0], "insert");
+  append_method(interpreter, self, Arguments{{*bound[1]}, {}});
+  auto& items = self.as_list().items;
+  const auto last = static_cast<int64_t>(items.size()) - 1;
+  const int64_t at = std::clamp<int64_t>(given < 0 ? given + last : given, 0, last);
+  std::rotate(items.begin() + at, items.end() - 1, items.end());
   return Value::none();
 }
 
 Value pop_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
   const int64_t given = integer_argument(arguments.bind("pop", {"index"})[0], -1, "pop");
-  ValueList& list = own_list(self, "pop");
-  interpreter.adopt(list);
-  auto& items = list.items;
+  auto& items = interpreter.list_to_change(self).items;
   const auto count = static_cast<int64_t>(items.size());
   const int64_t at = given < 0 ? given + count : given;
   if (count == 0) throw TemplateError("pop from empty list");
@@ -288,6 +296,30 @@ Value pop_method(Interpreter& interpreter, const Value& self, const Arguments& a
   Value item = std::move(items[static_cast<size_t>(at)]);
   items.erase(items.begin() + at);
   return item;
+}
+
+Value remove_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
+  const Value* wanted = arguments.bind("remove", {"value"})[0];
+  if (wanted == nullptr) throw TemplateError("remove() wants a value");
+  auto& items = interpreter.list_to_change(self).items;
+  const auto found =
+      std::find_if(items.begin(), items.end(), [wanted](const Value& item) { return values_equal(item, *wanted); });
+  if (found == items.end()) throw TemplateError("list.remove(x): x not in list");
+  items.erase(found);
+  return Value::none();
+}
+
+Value clear_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
+  arguments.bind("clear", {});
+  interpreter.list_to_change(self).items.clear();
+  return Value::none();
+}
+
+Value reverse_method(Interpreter& interpreter, const Value& self, const Arguments& arguments) {
+  arguments.bind("reverse", {});
+  auto& items = interpreter.list_to_change(self).items;
+  std::reverse(items.begin(), items.end());
+  return Value::none();
 }
 
 Value list_index(Interpreter&, const Value& self, const Arguments& arguments) {
@@ -313,13 +345,13 @@ const Methods& list_methods() {
       {"index", list_index},
       {"count", list_count},
       {"copy", [](Interpreter&, const Value& self, const Arguments&) { return Value::list(self.as_list().items); }},
-      {"extend", forbidden},
-      {"insert", forbidden},
+      {"extend", extend_method},
+      {"insert", insert_method},
       {"pop", pop_method},
-      {"remove", forbidden},
-      {"reverse", forbidden},
+      {"remove", remove_method},
+      {"reverse", reverse_method},
       {"sort", forbidden},
-      {"clear", forbidden},
+      {"clear", clear_method},
   };
   return methods;
 }
