@@ -1,7 +1,7 @@
 // bench_engine: tokens a second of the CPU back end, at all threads and at one (`_1t`), and of llama.cpp beside it.
 //
 //   bench_engine [--json] [--quick] [--model NAME|PATH|synthetic:SHAPE] [--rounds N] [--step-tokens N]
-//                [--llama-python PYTHON]
+//                [--only TEXT] [--llama-python PYTHON]
 //
 //   prefill_N_tps   N new tokens of an empty sequence / seconds, in steps of at most --step-tokens (512)
 //   decode_N_tps    single-token steps a second of one sequence of N tokens
@@ -11,7 +11,7 @@
 // interleaved, cell by cell; a figure is the median of its rounds, llama.cpp's that of its better setting (flash
 // attention on or off, chosen per cell in the first round). llama.cpp needs a Python with llama-cpp-python:
 // --llama-python or WARMPATH_LLAMA_PYTHON; without it its fields are left out. --quick runs one round of the cells that
-// fit in 20 s and leaves the others out.
+// fit in 20 s and leaves the others out; --only keeps the cells whose field holds TEXT (`_1t`: one thread).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -48,6 +48,8 @@ constexpr Cell kCells[] = {
     {"prefill_512_tps", "prefill", 512, 0, true, true},     {"decode_128_tps", "decode", 128, 32, true, true},
     {"batch16_tps", "batch", 128, 16, true, true},          {"prefill_2048_tps", "prefill", 2048, 0, true, false},
     {"prefill_6000_tps", "prefill", 6000, 0, false, false}, {"decode_4096_tps", "decode", 4096, 16, false, false}};
+
+std::string field_of(const Cell& cell, bool single) { return fmt::format("{}{}", cell.field, single ? "_1t" : ""); }
 
 double tokens_of(const Cell& cell) {
   if (cell.kind == "prefill") return cell.tokens;
@@ -159,7 +161,13 @@ struct Options {
   int rounds = 3;
   int step_tokens = 512;
   std::string model = std::string(default_model().name);
+  std::string only;
   std::string llama_python;
+
+  bool wants(const Cell& cell, bool single) const {
+    if (quick && !(single ? cell.quick_1t : cell.quick)) return false;
+    return field_of(cell, single).find(only) != std::string::npos;
+  }
 };
 
 // llama.cpp's figures of one cell at one number of threads.
@@ -176,11 +184,14 @@ int run(const Options& options) {
   }
   const auto load_start = std::chrono::steady_clock::now();
   const int32_t all = default_compute_threads();
-  Ours all_threads(model->file, all, options.step_tokens);
+  const bool only_single = std::ranges::none_of(kCells, [&](const Cell& cell) { return options.wants(cell, false); });
+  Ours all_threads(model->file, only_single ? 1 : all, options.step_tokens);
   const double load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - load_start).count();
   const double loaded_mb = resident_mb();
   std::optional<Ours> one_thread;
-  if (all > 1) one_thread.emplace(model->file, 1, options.step_tokens);
+  if (all > 1 && !only_single && std::ranges::any_of(kCells, [&](const Cell& c) { return options.wants(c, true); })) {
+    one_thread.emplace(model->file, 1, options.step_tokens);
+  }
   Ours* const ours[] = {&all_threads, one_thread ? &*one_thread : &all_threads};
   std::printf("%s on %s, loaded in %.2f s\n", model->name.c_str(), all_threads.backend().device().c_str(), load_s);
 
@@ -201,8 +212,8 @@ int run(const Options& options) {
   for (int round = 0; round < rounds; ++round) {
     for (const bool single : {false, true}) {
       for (const Cell& cell : kCells) {
-        if (options.quick && !(single ? cell.quick_1t : cell.quick)) continue;
-        const std::string field = fmt::format("{}{}", cell.field, single ? "_1t" : "");
+        if (!options.wants(cell, single)) continue;
+        const std::string field = field_of(cell, single);
         rates[field].push_back(tokens_of(cell) / ours[single ? 1 : 0]->seconds(cell));
         std::printf("round %d  %-22s %9.1f", round + 1, field.c_str(), rates[field].back());
         PeerCell& other = peer_cells[field];
@@ -249,6 +260,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model, "a name, a GGUF file, or synthetic:SHAPE");
   app.add_option("--rounds", options.rounds, "interleaved rounds")->check(CLI::PositiveNumber);
   app.add_option("--step-tokens", options.step_tokens, "most tokens of one prefill step")->check(CLI::PositiveNumber);
+  app.add_option("--only", options.only, "only cells whose field holds this");
   app.add_option("--llama-python", options.llama_python, "a Python that has llama-cpp-python");
   CLI11_PARSE(app, argc, argv);
   try {
