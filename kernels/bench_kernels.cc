@@ -4,9 +4,11 @@
 //
 // Fields: OP_ISA_THREADSt_gops (2 operations a multiply-add) for compute-bound shapes, ..._gbs (bytes of weights or KV
 // read a second) for memory-bound ones. Every figure is the best of interleaved rounds, so that neighbours on the
-// machine disturb all alike.
+// machine disturb all alike; on one thread it is of CPU seconds, which they do not lengthen by running in between.
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -30,14 +32,14 @@ constexpr int32_t kHeads = 9;
 constexpr KvLayout kLayout{30, 3, 64, KvType::kInt16};
 constexpr int32_t kContext = 4096;
 
-// A matrix as wide as those of a small modern model, in each kind of weights; enough of them that a decode reads
-// memory.
-constexpr int32_t kWide = 1024;
-constexpr int32_t kWideRows = 4096;
+// A matrix as wide as those of an 8B model, in each kind of weights; enough of them that a decode reads memory.
+constexpr int32_t kWide = 4096;
+constexpr int32_t kWideRows = 1024;
 constexpr int32_t kWideCopies = 16;
 constexpr std::pair<TensorType, const char*> kWideTypes[] = {
-    {TensorType::kQ4_0, "q4_0"}, {TensorType::kQ5_0, "q5_0"}, {TensorType::kQ8_0, "q8_0"}, {TensorType::kQ4_K, "q4_k"},
-    {TensorType::kQ5_K, "q5_k"}, {TensorType::kQ6_K, "q6_k"}, {TensorType::kBF16, "bf16"}};
+    {TensorType::kQ4_0, "q4_0"}, {TensorType::kQ4_1, "q4_1"}, {TensorType::kQ5_0, "q5_0"}, {TensorType::kQ5_1, "q5_1"},
+    {TensorType::kQ8_0, "q8_0"}, {TensorType::kQ4_K, "q4_k"}, {TensorType::kQ5_K, "q5_k"}, {TensorType::kQ6_K, "q6_k"},
+    {TensorType::kF16, "f16"},   {TensorType::kBF16, "bf16"}, {TensorType::kF32, "f32"}};
 
 // One thing to measure: `work` operations or bytes a call.
 struct Measure {
@@ -56,18 +58,12 @@ class Fixture {
         gate_up_f32_(random_matrix(TensorType::kQ4_1, 2 * kFfn, kWidth, Precision::kFloat, 4)),
         cache_(kLayout, kContext / 16, 5),
         table_(cache_.table(kContext)),
-        x_(random_floats(512 * 2 * kFfn, 6)),
-        y_(512 * 2 * kFfn),
+        x_(random_floats(512 * kWide, 6)),
+        y_(512 * kWide),
         logits_(49152) {
     // Weights of several layers, so that a decode reads them from where a whole model lies.
     for (uint64_t layer = 0; layer < 40; ++layer) {
       layers_.push_back(random_matrix(TensorType::kQ4_1, 2 * kFfn, kWidth, Precision::kQuantized, 10 + layer));
-    }
-    for (const auto& [type, name] : kWideTypes) {
-      std::vector<PackedMatrix>& matrices = wide_.emplace_back();
-      for (uint64_t copy = 0; copy < kWideCopies; ++copy) {
-        matrices.push_back(random_matrix(type, kWideRows, kWide, Precision::kQuantized, 100 + copy));
-      }
     }
     std::vector<uint16_t> finite(static_cast<size_t>(kLayout.block_bytes() / 2));
     for (size_t i = 0; i < finite.size(); ++i) finite[i] = float_to_half(x_[i % x_.size()]);
@@ -88,6 +84,19 @@ class Fixture {
     args.norm_weight = x_.data();
     args.norm_eps = 1e-5f;
     ops.linear(args);
+  }
+
+  // The copies of one kind, made at their first use.
+  const std::vector<PackedMatrix>& wide(size_t kind) {
+    std::vector<PackedMatrix>& matrices = wide_[kind];
+    if (!matrices.empty()) return matrices;
+    const TensorType type = kWideTypes[kind].first;
+    const std::vector<std::byte> weights = testing::random_weights(type, kWideRows, kWide, kind);
+    for (int32_t copy = 0; copy < kWideCopies; ++copy) {
+      matrices.push_back(
+          std::move(PackedMatrix::pack({type, weights, kWideRows}, kWide, Precision::kQuantized).value()));
+    }
+    return matrices;
   }
 
   void attention(CpuOps& ops, int32_t position, int32_t rows, int32_t layer) {
@@ -124,13 +133,15 @@ class Fixture {
     };
     for (size_t kind = 0; kind < std::size(kWideTypes); ++kind) {
       const std::string name = kWideTypes[kind].second;
-      const std::vector<PackedMatrix>& matrices = wide_[kind];
-      all.push_back(
-          {"prefill_" + name + "_m256", "gops", 2.0 * kWide * kWideRows * 256,
-           [this, &matrices](CpuOps& ops) { linear(ops, matrices[0], 256, RowTransform::kRmsNorm, y_.data()); }});
-      all.push_back({"decode_" + name, "gbs", static_cast<double>(matrices[0].bytes()) * kWideCopies,
-                     [this, &matrices](CpuOps& ops) {
-                       for (const PackedMatrix& w : matrices) linear(ops, w, 1, RowTransform::kRmsNorm, y_.data());
+      for (const int32_t rows : {16, 64, 512}) {
+        all.push_back(
+            {"prefill_" + name + "_m" + std::to_string(rows), "gops", 2.0 * kWide * kWideRows * rows,
+             [this, kind, rows](CpuOps& ops) { linear(ops, wide(kind)[0], rows, RowTransform::kRmsNorm, y_.data()); }});
+      }
+      const int64_t bytes = PackedMatrix::bytes_of(
+          PackedMatrix::panel_kind(kWideTypes[kind].first, Precision::kQuantized), kWideRows, kWide);
+      all.push_back({"decode_" + name, "gbs", static_cast<double>(bytes) * kWideCopies, [this, kind](CpuOps& ops) {
+                       for (const PackedMatrix& w : wide(kind)) linear(ops, w, 1, RowTransform::kRmsNorm, y_.data());
                      }});
     }
     return all;
@@ -139,16 +150,16 @@ class Fixture {
  private:
   PackedMatrix gate_up_, down_, head_, gate_up_f32_;
   std::vector<PackedMatrix> layers_;
-  std::vector<std::vector<PackedMatrix>> wide_;  // by kWideTypes
+  std::array<std::vector<PackedMatrix>, std::size(kWideTypes)> wide_;
   testing::PagedCache cache_;
   std::vector<int32_t> table_;
   std::vector<float> x_, y_, logits_;
 };
 
-double seconds(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+double now(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 int run(bool json, int rounds, const std::string& only) {
@@ -161,6 +172,7 @@ int run(bool json, int rounds, const std::string& only) {
   for (int round = 0; round < rounds; ++round) {
     for (int32_t threads : cores > 1 ? std::vector<int32_t>{1, cores} : std::vector<int32_t>{1}) {
       ThreadPool pool(threads);
+      const clockid_t clock = threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
       for (Isa isa : supported_isas()) {
         if (isa == Isa::kScalar) continue;
         CpuOps ops(isa, pool);
@@ -171,7 +183,9 @@ int run(bool json, int rounds, const std::string& only) {
           double& fastest = best.try_emplace(key, 1e30).first->second;
           double spent = 0;
           for (int i = 0; i < 50 && (i < 2 || spent < 0.04); ++i) {
-            const double s = seconds([&] { measure.body(ops); });
+            const double start = now(clock);
+            measure.body(ops);
+            const double s = now(clock) - start;
             spent += s;
             fastest = std::min(fastest, s);
           }

@@ -14,7 +14,6 @@ namespace warmpath {
 namespace {
 
 constexpr int64_t kLanes = PackedMatrix::kPanelRows;
-constexpr int64_t kQ8BlockQuants = 512;
 
 constexpr int64_t round_up_64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -41,7 +40,7 @@ int64_t panel_bytes_of(PanelKind kind, int64_t columns) {
   const int64_t blocks = columns / PackedMatrix::kQuantColumns;
   switch (kind) {
     case PanelKind::kQ8:
-      return round_up_64(blocks * kLanes * 2) + blocks * kQ8BlockQuants;
+      return panel_q8_bytes(blocks);
     case PanelKind::kF32:
       return columns * kLanes * 4;
     default:
@@ -68,7 +67,7 @@ void pack_quant_row(TensorType type, const std::byte* source, int64_t columns, i
                     uint8_t* group) {
   QuantBlock block;
   for (int64_t index = 0; index < columns / 32; ++index) {
-    const int64_t b = index % panel.blocks;
+    const auto b = static_cast<int32_t>(index % panel.blocks);
     read_quant_block(type, source, index, block);
     if (b == 0) {
       auto* halves = reinterpret_cast<uint16_t*>(group);
@@ -83,11 +82,11 @@ void pack_quant_row(TensorType type, const std::byte* source, int64_t columns, i
       group[kPanelSubScaleOffset + b * kLanes + lane] = block.sub_scale[0];
       group[kPanelSubMinOffset + b * kLanes + lane] = block.sub_min;
     }
-    auto* low = reinterpret_cast<uint32_t*>(group + panel.low_offset() + 256 * b);
+    auto* low = reinterpret_cast<uint32_t*>(group + panel.low_offset(b));
     for (int64_t j = 0; j < 4; ++j) {
       low[16 * j + lane] = (block.quants[j] & 0x0f0f0f0f) | (block.quants[j + 4] & 0x0f0f0f0f) << 4;
     }
-    auto* high = reinterpret_cast<uint32_t*>(group + panel.high_offset() + 64 * (panel.bits - 4) * b);
+    auto* high = reinterpret_cast<uint32_t*>(group + panel.high_offset(b));
     if (panel.bits == 5) {
       uint32_t bits = 0;
       for (int64_t s = 0; s < 8; ++s) bits |= (block.quants[s] >> 4 & 0x01010101) << s;
@@ -105,12 +104,11 @@ void pack_quant_row(TensorType type, const std::byte* source, int64_t columns, i
 
 void pack_q8_row(const std::byte* source, int64_t columns, int64_t lane, uint8_t* panel) {
   const int64_t blocks = columns / 32;
-  auto* scales = reinterpret_cast<uint16_t*>(panel);
-  auto* quants = reinterpret_cast<uint32_t*>(panel + round_up_64(blocks * kLanes * 2));
   QuantBlock block;
-  for (int64_t index = 0; index < blocks; ++index, quants += kQ8BlockQuants / 4) {
+  for (int64_t index = 0; index < blocks; ++index) {
     read_quant_block(TensorType::kQ8_0, source, index, block);
-    scales[index * kLanes + lane] = block.scale;
+    reinterpret_cast<uint16_t*>(panel + panel_q8_scales(index))[lane] = block.scale;
+    auto* quants = reinterpret_cast<uint32_t*>(panel + panel_q8_quants(index));
     for (int64_t s = 0; s < 8; ++s) quants[16 * s + lane] = block.quants[s];
   }
 }
@@ -123,12 +121,12 @@ void pack_halves_row(const std::byte* source, int64_t columns, int64_t lane, uin
 // Of the row that `lane` of a panel is; the inverse of pack_quant_row().
 void read_quant_row(const QuantPanel& panel, const uint8_t* group, int64_t columns, int64_t lane, float* out) {
   for (int64_t index = 0; index < columns / 32; ++index, out += 32) {
-    const int64_t b = index % panel.blocks;
+    const auto b = static_cast<int32_t>(index % panel.blocks);
     const auto* halves = reinterpret_cast<const uint16_t*>(group);
     const float scale = half_to_float(halves[lane]);
     const float min = half_to_float(halves[kLanes + lane]);
-    const uint8_t* low = group + panel.low_offset() + 256 * b;
-    const uint8_t* high = group + panel.high_offset() + 64 * (panel.bits - 4) * b;
+    const uint8_t* low = group + panel.low_offset(b);
+    const uint8_t* high = group + panel.high_offset(b);
     const uint8_t* sub_scale = group + kPanelSubScaleOffset;
     const float factor =
         panel.scaled_twice() && panel.bits < 6 ? scale * static_cast<float>(sub_scale[b * kLanes + lane]) : scale;
@@ -267,9 +265,9 @@ void PackedMatrix::read_row(int64_t row, float* out) const {
       break;
   }
   const int64_t blocks = columns_ / kQuantColumns;
-  const auto* quants = reinterpret_cast<const int8_t*>(bytes + round_up_64(blocks * kLanes * 2));
-  for (int64_t block = 0; block < blocks; ++block, quants += kQ8BlockQuants) {
-    const float scale = half_to_float(halves[block * kLanes + lane]);
+  for (int64_t block = 0; block < blocks; ++block) {
+    const float scale = half_to_float(reinterpret_cast<const uint16_t*>(bytes + panel_q8_scales(block))[lane]);
+    const auto* quants = reinterpret_cast<const int8_t*>(bytes + panel_q8_quants(block));
     for (int64_t j = 0; j < 32; ++j) {
       out[32 * block + j] = scale * static_cast<float>(quants[j / 4 * 64 + lane * 4 + j % 4]);
     }

@@ -18,7 +18,8 @@ enum class Isa : uint8_t;  // kernels/cpu/isa.h
 
 // Rows of activations rounded to 8 bits: x = scale * q, one scale per 32 columns, q in [-127, 127].
 struct QuantizedRows {
-  const int8_t* q = nullptr;       // [rows][K]
+  const int8_t* q = nullptr;       // [rows][stride]
+  int64_t stride = 0;              // at least K
   const float* scale = nullptr;    // [rows][K / 32]
   const float* sum = nullptr;      // [rows][K / 32]: scale * (sum of the 32 q), for weights with a minimum
   const int32_t* q_sum = nullptr;  // [rows][K / 16]: the sum of 16 q, for weights stored with an offset
@@ -93,6 +94,7 @@ struct CpuKernels {
 const CpuKernels& scalar_kernels();
 const CpuKernels& avx2_kernels();
 const CpuKernels& avx512_kernels();
+const CpuKernels& amx_kernels();
 const CpuKernels& kernels_of(Isa isa);
 
 }  // namespace warmpath

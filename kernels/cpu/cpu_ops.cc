@@ -38,6 +38,10 @@ const SequenceRows& sequence_of(const SequenceRows* sequences, int32_t count, in
   return after[-1];
 }
 
+// Bytes between rows of 8-bit numbers: an odd number of cache lines, or neighbouring rows of a wide matrix would
+// compete for the same cache sets.
+int64_t byte_stride(int64_t columns) { return ((columns + 63) / 64 | 1) * 64; }
+
 // y (+)= the products of two neighbouring rows, a row's two digits, + bias.
 void add_digits(const PanelProduct& pairs, const float* bias, bool accumulate, float* y, int64_t y_stride) {
   for (int32_t row = 0; 2 * row < pairs.rows; ++row, y += y_stride) {
@@ -179,12 +183,13 @@ void CpuOps::linear(const LinearArgs& args) {
   // First the rows of x, each once: gathered, transformed, rounded to 8 bits. The digits of a row are neighbours.
   const bool direct = !quantized && args.transform == RowTransform::kNone && args.row_ids == nullptr;
   float* floats = quantized || direct ? nullptr : scratch_->x.reserve(rows * static_cast<size_t>(columns));
-  int8_t* q = quantized ? scratch_->x_q.reserve(rows * static_cast<size_t>(columns)) : nullptr;
+  const int64_t q_stride = byte_stride(columns);
+  int8_t* q = quantized ? scratch_->x_q.reserve(rows * static_cast<size_t>(q_stride)) : nullptr;
   float* scale = quantized ? scratch_->x_scale.reserve(rows * static_cast<size_t>(blocks)) : nullptr;
   float* sum = quantized ? scratch_->x_sum.reserve(rows * static_cast<size_t>(blocks)) : nullptr;
   int32_t* q_sum = quantized ? scratch_->x_q_sum.reserve(rows * static_cast<size_t>(2 * blocks)) : nullptr;
   const auto quantize = [&](const float* x, int64_t row) {
-    kernels_.quantize_row(x, columns, q + row * columns, scale + row * blocks, sum + row * blocks,
+    kernels_.quantize_row(x, columns, q + row * q_stride, scale + row * blocks, sum + row * blocks,
                           q_sum + 2 * row * blocks);
   };
   if (!direct) {
@@ -209,7 +214,7 @@ void CpuOps::linear(const LinearArgs& args) {
       quantize(y, first);
       if (digits == 1) return;
       for (int32_t k = 0; k < columns; ++k) {
-        y[k] -= scale[first * blocks + k / PackedMatrix::kQuantColumns] * static_cast<float>(q[first * columns + k]);
+        y[k] -= scale[first * blocks + k / PackedMatrix::kQuantColumns] * static_cast<float>(q[first * q_stride + k]);
       }
       quantize(y, first + 1);
     });
@@ -235,7 +240,8 @@ void CpuOps::linear(const LinearArgs& args) {
     product.rows = task_rows * digits;
     const int64_t x_row = int64_t{first_row} * digits;
     if (quantized) {
-      product.x8 = {q + x_row * columns, scale + x_row * blocks, sum + x_row * blocks, q_sum + 2 * x_row * blocks};
+      product.x8 = {q + x_row * q_stride, q_stride, scale + x_row * blocks, sum + x_row * blocks,
+                    q_sum + 2 * x_row * blocks};
     } else {
       product.x_stride = direct ? args.x_stride : columns;
       product.x = (direct ? args.x : floats) + first_row * product.x_stride;

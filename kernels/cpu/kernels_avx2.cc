@@ -64,14 +64,14 @@ inline __m256i quants_of_step(__m256i low, __m256i high) {
 // step.
 template <QuantPanel P, int Step, int Rows>
 inline void add_step(__m256i (&dot)[Rows][2], const uint8_t* low, const uint8_t* high, const int8_t* x,
-                     int32_t columns) {
+                     int64_t stride) {
   const uint8_t* bytes = low + 64 * (Step % 4);
   const __m256i zero = _mm256_setzero_si256();
   const __m256i a = quants_of_step<P, Step>(load_bytes(bytes), P.bits == 4 ? zero : load_bytes(high));
   const __m256i b = quants_of_step<P, Step>(load_bytes(bytes + 32), P.bits == 4 ? zero : load_bytes(high + 32));
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
-    const __m256i four = broadcast4(x + static_cast<int64_t>(r) * columns + 4 * Step);
+    const __m256i four = broadcast4(x + r * stride + 4 * Step);
     add_halves(dot[r][0], _mm256_maddubs_epi16(a, four));
     add_halves(dot[r][1], _mm256_maddubs_epi16(b, four));
   }
@@ -97,10 +97,10 @@ inline void widen(__m256i (&words)[Rows][2], __m256i (&dot)[Rows][2]) {
 
 template <QuantPanel P, int Rows>
 inline void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) {
-  const int32_t columns = product.columns;
-  const int32_t blocks = columns / 32;
+  const int32_t blocks = product.columns / 32;
+  const int64_t stride = product.x8.stride;
   const uint8_t* group = product.panel + panel * product.panel_bytes;
-  const int8_t* x = product.x8.q + static_cast<int64_t>(row) * columns;
+  const int8_t* x = product.x8.q + row * stride;
   const float* scale = product.x8.scale + static_cast<int64_t>(row) * blocks;
   const float* sum = product.x8.sum + static_cast<int64_t>(row) * blocks;
   const int32_t* q_sum = product.x8.q_sum + static_cast<int64_t>(row) * 2 * blocks;
@@ -110,8 +110,8 @@ inline void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) 
   for (int r = 0; r < Rows; ++r) acc[r] = v_zero();
   for (int32_t first = 0; first < blocks; first += P.blocks, group += P.group_bytes()) {
     for (int32_t b = 0; b < P.blocks; ++b, x += 32) {
-      const uint8_t* low = group + P.low_offset() + 256 * b;
-      const uint8_t* high = group + P.high_offset() + 64 * (P.bits - 4) * b;
+      const uint8_t* low = group + P.low_offset(b);
+      const uint8_t* high = group + P.high_offset(b);
       const uint8_t* sub_scale = group + kPanelSubScaleOffset;
       __m256i dot[Rows][2];
       clear(dot);
@@ -125,18 +125,18 @@ inline void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) 
             words[r][0] = words[r][1] = _mm256_set1_epi32(-32 * q_sum[2 * index + half]);
           }
           if (half == 0) {
-            add_step<P, 0>(dot, low, high, x, columns);
-            add_step<P, 1>(dot, low, high, x, columns);
+            add_step<P, 0>(dot, low, high, x, stride);
+            add_step<P, 1>(dot, low, high, x, stride);
             widen(words, dot);
-            add_step<P, 2>(dot, low, high, x, columns);
-            add_step<P, 3>(dot, low, high, x, columns);
+            add_step<P, 2>(dot, low, high, x, stride);
+            add_step<P, 3>(dot, low, high, x, stride);
             widen(words, dot);
           } else {
-            add_step<P, 4>(dot, low, high + 64, x, columns);
-            add_step<P, 5>(dot, low, high + 64, x, columns);
+            add_step<P, 4>(dot, low, high + 64, x, stride);
+            add_step<P, 5>(dot, low, high + 64, x, stride);
             widen(words, dot);
-            add_step<P, 6>(dot, low, high + 64, x, columns);
-            add_step<P, 7>(dot, low, high + 64, x, columns);
+            add_step<P, 6>(dot, low, high + 64, x, stride);
+            add_step<P, 7>(dot, low, high + 64, x, stride);
             widen(words, dot);
           }
           const V w_scale = v_mul(v_load_half(reinterpret_cast<const uint16_t*>(group)),
@@ -149,18 +149,18 @@ inline void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) 
         }
       } else {
         __m256i words[Rows][2];
-        add_step<P, 0>(dot, low, high, x, columns);
-        add_step<P, 1>(dot, low, high, x, columns);
-        add_step<P, 2>(dot, low, high, x, columns);
-        add_step<P, 3>(dot, low, high, x, columns);
+        add_step<P, 0>(dot, low, high, x, stride);
+        add_step<P, 1>(dot, low, high, x, stride);
+        add_step<P, 2>(dot, low, high, x, stride);
+        add_step<P, 3>(dot, low, high, x, stride);
         if constexpr (P.bits == 5) {
           clear(words);
           widen(words, dot);
         }
-        add_step<P, 4>(dot, low, high, x, columns);
-        add_step<P, 5>(dot, low, high, x, columns);
-        add_step<P, 6>(dot, low, high, x, columns);
-        add_step<P, 7>(dot, low, high, x, columns);
+        add_step<P, 4>(dot, low, high, x, stride);
+        add_step<P, 5>(dot, low, high, x, stride);
+        add_step<P, 6>(dot, low, high, x, stride);
+        add_step<P, 7>(dot, low, high, x, stride);
         if constexpr (P.bits == 5) widen(words, dot);
         V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(group));
         V w_min = v_load_half(reinterpret_cast<const uint16_t*>(group + kPanelMinOffset));
@@ -189,34 +189,35 @@ inline void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) 
 template <int Rows>
 inline void q8_tile(const PanelProduct& product, int32_t panel, int32_t row) {
   const int32_t blocks = product.columns / 32;
-  const uint8_t* scales = product.panel + panel * product.panel_bytes;
-  const uint8_t* bytes = scales + (blocks * 32 + 63) / 64 * 64;
-  const int8_t* x = product.x8.q + static_cast<int64_t>(row) * product.columns;
+  const uint8_t* bytes = product.panel + panel * product.panel_bytes;
+  const int64_t stride = product.x8.stride;
+  const int8_t* x = product.x8.q + row * stride;
   const float* scale = product.x8.scale + static_cast<int64_t>(row) * blocks;
   const __m256i ones = _mm256_set1_epi16(1);
   V acc[Rows];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) acc[r] = v_zero();
-  for (int32_t block = 0; block < blocks; ++block, bytes += 512, x += 32) {
+  for (int32_t block = 0; block < blocks; ++block, x += 32) {
+    const uint8_t* quants = bytes + panel_q8_quants(block);
     __m256i dot[Rows][2];
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) dot[r][0] = dot[r][1] = _mm256_setzero_si256();
 #pragma GCC unroll 8
     for (int step = 0; step < 8; ++step) {
-      const __m256i a = load_bytes(bytes + 64 * step);
-      const __m256i b = load_bytes(bytes + 64 * step + 32);
+      const __m256i a = load_bytes(quants + 64 * step);
+      const __m256i b = load_bytes(quants + 64 * step + 32);
       const __m256i a_abs = _mm256_abs_epi8(a);
       const __m256i b_abs = _mm256_abs_epi8(b);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        const __m256i four = broadcast4(x + static_cast<int64_t>(r) * product.columns + 4 * step);
+        const __m256i four = broadcast4(x + r * stride + 4 * step);
         const __m256i a_pairs = _mm256_maddubs_epi16(a_abs, _mm256_sign_epi8(four, a));
         const __m256i b_pairs = _mm256_maddubs_epi16(b_abs, _mm256_sign_epi8(four, b));
         add_words(dot[r][0], _mm256_madd_epi16(a_pairs, ones));
         add_words(dot[r][1], _mm256_madd_epi16(b_pairs, ones));
       }
     }
-    const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(scales) + 16 * block);
+    const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(bytes + panel_q8_scales(block)));
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
       const V factor = v_mul(w_scale, v_set1(scale[static_cast<int64_t>(r) * blocks + block]));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/quants_avx512.h"
 #include "kernels/cpu/vec16_avx512.h"
 #include "kernels/ops.h"
 
@@ -33,8 +34,6 @@ constexpr int kFloatRows = 12;
 namespace warmpath {
 namespace {
 
-inline __m512i load_bytes(const uint8_t* p) { return _mm512_load_si512(p); }
-
 // sum + the four unsigned bytes of each lane of w times the four bytes at x. In assembly because g++ 12 copies and
 // spills the accumulators of the intrinsic, and does not know its broadcast form.
 inline void add_dot4(__m512i& sum, __m512i w, const int8_t* x) {
@@ -42,40 +41,20 @@ inline void add_dot4(__m512i& sum, __m512i w, const int8_t* x) {
   asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*reinterpret_cast<const Word*>(x)));
 }
 
-// The bits above the fourth, moved where they belong: bit `from` (and, of two, the next) of every byte to bit 4.
-template <int From>
-inline __m512i shift_high(__m512i x) {
-  if constexpr (From < 4) return _mm512_slli_epi16(x, 4 - From);
-  if constexpr (From > 4) return _mm512_srli_epi16(x, From - 4);
-  return x;
-}
-
-// The quants of step `Step` of a block, 64 bytes. `low` is the vector that holds them, `high` the one with their upper
-// bits.
-template <QuantPanel P, int Step>
-inline __m512i quants_of_step(__m512i low, __m512i high) {
-  const __m512i shifted = Step < 4 ? low : _mm512_srli_epi16(low, 4);
-  const __m512i nibbles = _mm512_and_si512(shifted, _mm512_set1_epi8(15));
-  if constexpr (P.bits == 4) return nibbles;
-  const __m512i upper = shift_high < P.bits == 5 ? Step : Step % 4 * 2 > (high);
-  const __m512i mask = _mm512_set1_epi8(P.bits == 5 ? 0x10 : 0x30);
-  return _mm512_ternarylogic_epi32(nibbles, upper, mask, 0xf8);  // nibbles | (upper & mask)
-}
-
 // dot[r] += step `Step` of a block times its four columns of the rows at x.
 template <QuantPanel P, int Step, int Rows>
-inline void add_step(__m512i (&dot)[Rows], __m512i low, __m512i high, const int8_t* x, int32_t columns) {
+inline void add_step(__m512i (&dot)[Rows], __m512i low, __m512i high, const int8_t* x, int64_t stride) {
   const __m512i w = quants_of_step<P, Step>(low, high);
 #pragma GCC unroll 16
-  for (int r = 0; r < Rows; ++r) add_dot4(dot[r], w, x + static_cast<int64_t>(r) * columns + 4 * Step);
+  for (int r = 0; r < Rows; ++r) add_dot4(dot[r], w, x + r * stride + 4 * Step);
 }
 
 template <QuantPanel P, int Rows>
 void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) {
-  const int32_t columns = product.columns;
-  const int32_t blocks = columns / 32;
+  const int32_t blocks = product.columns / 32;
+  const int64_t stride = product.x8.stride;
   const uint8_t* group = product.panel + panel * product.panel_bytes;
-  const int8_t* x = product.x8.q + static_cast<int64_t>(row) * columns;
+  const int8_t* x = product.x8.q + row * stride;
   const float* scale = product.x8.scale + static_cast<int64_t>(row) * blocks;
   const float* sum = product.x8.sum + static_cast<int64_t>(row) * blocks;
   const int32_t* q_sum = product.x8.q_sum + static_cast<int64_t>(row) * 2 * blocks;
@@ -84,8 +63,8 @@ void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) {
   for (int r = 0; r < Rows; ++r) acc[r] = v_zero();
   for (int32_t first = 0; first < blocks; first += P.blocks, group += P.group_bytes()) {
     for (int32_t b = 0; b < P.blocks; ++b, x += 32) {
-      const uint8_t* low = group + P.low_offset() + 256 * b;
-      const uint8_t* high = group + P.high_offset() + 64 * (P.bits - 4) * b;
+      const uint8_t* low = group + P.low_offset(b);
+      const uint8_t* high = group + P.high_offset(b);
       const uint8_t* sub_scale = group + kPanelSubScaleOffset;
       V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(group));
       __m512i dot[Rows];
@@ -98,15 +77,15 @@ void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) {
           }
           const __m512i upper = load_bytes(high + 64 * half);
           if (half == 0) {
-            add_step<P, 0>(dot, load_bytes(low), upper, x, columns);
-            add_step<P, 1>(dot, load_bytes(low + 64), upper, x, columns);
-            add_step<P, 2>(dot, load_bytes(low + 128), upper, x, columns);
-            add_step<P, 3>(dot, load_bytes(low + 192), upper, x, columns);
+            add_step<P, 0>(dot, load_bytes(low), upper, x, stride);
+            add_step<P, 1>(dot, load_bytes(low + 64), upper, x, stride);
+            add_step<P, 2>(dot, load_bytes(low + 128), upper, x, stride);
+            add_step<P, 3>(dot, load_bytes(low + 192), upper, x, stride);
           } else {
-            add_step<P, 4>(dot, load_bytes(low), upper, x, columns);
-            add_step<P, 5>(dot, load_bytes(low + 64), upper, x, columns);
-            add_step<P, 6>(dot, load_bytes(low + 128), upper, x, columns);
-            add_step<P, 7>(dot, load_bytes(low + 192), upper, x, columns);
+            add_step<P, 4>(dot, load_bytes(low), upper, x, stride);
+            add_step<P, 5>(dot, load_bytes(low + 64), upper, x, stride);
+            add_step<P, 6>(dot, load_bytes(low + 128), upper, x, stride);
+            add_step<P, 7>(dot, load_bytes(low + 192), upper, x, stride);
           }
           const V half_scale = v_mul(w_scale, v_load_int8(sub_scale + 16 * (2 * b + half)));
 #pragma GCC unroll 16
@@ -120,17 +99,17 @@ void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) {
         for (int r = 0; r < Rows; ++r) dot[r] = _mm512_setzero_si512();
         const __m512i upper = P.bits == 5 ? load_bytes(high) : _mm512_setzero_si512();
         const __m512i w0 = load_bytes(low);
-        add_step<P, 0>(dot, w0, upper, x, columns);
-        add_step<P, 4>(dot, w0, upper, x, columns);
+        add_step<P, 0>(dot, w0, upper, x, stride);
+        add_step<P, 4>(dot, w0, upper, x, stride);
         const __m512i w1 = load_bytes(low + 64);
-        add_step<P, 1>(dot, w1, upper, x, columns);
-        add_step<P, 5>(dot, w1, upper, x, columns);
+        add_step<P, 1>(dot, w1, upper, x, stride);
+        add_step<P, 5>(dot, w1, upper, x, stride);
         const __m512i w2 = load_bytes(low + 128);
-        add_step<P, 2>(dot, w2, upper, x, columns);
-        add_step<P, 6>(dot, w2, upper, x, columns);
+        add_step<P, 2>(dot, w2, upper, x, stride);
+        add_step<P, 6>(dot, w2, upper, x, stride);
         const __m512i w3 = load_bytes(low + 192);
-        add_step<P, 3>(dot, w3, upper, x, columns);
-        add_step<P, 7>(dot, w3, upper, x, columns);
+        add_step<P, 3>(dot, w3, upper, x, stride);
+        add_step<P, 7>(dot, w3, upper, x, stride);
         V w_min = v_load_half(reinterpret_cast<const uint16_t*>(group + kPanelMinOffset));
         if constexpr (P.scaled_twice()) {
           w_scale = v_mul(w_scale, v_load_uint8(sub_scale + 16 * b));
@@ -152,16 +131,17 @@ void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) {
 template <int Rows>
 void q8_tile(const PanelProduct& product, int32_t panel, int32_t row) {
   const int32_t blocks = product.columns / 32;
-  const uint8_t* scales = product.panel + panel * product.panel_bytes;
-  const uint8_t* bytes = scales + (blocks * 32 + 63) / 64 * 64;
-  const int8_t* x = product.x8.q + static_cast<int64_t>(row) * product.columns;
+  const uint8_t* bytes = product.panel + panel * product.panel_bytes;
+  const int64_t stride = product.x8.stride;
+  const int8_t* x = product.x8.q + row * stride;
   const float* scale = product.x8.scale + static_cast<int64_t>(row) * blocks;
   const int32_t* q_sum = product.x8.q_sum + static_cast<int64_t>(row) * 2 * blocks;
   const __m512i top_bits = _mm512_set1_epi8(static_cast<char>(0x80));
   V acc[Rows];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) acc[r] = v_zero();
-  for (int32_t block = 0; block < blocks; ++block, bytes += 512, x += 32) {
+  for (int32_t block = 0; block < blocks; ++block, x += 32) {
+    const uint8_t* quants = bytes + panel_q8_quants(block);
     __m512i dot[Rows];
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
@@ -170,13 +150,13 @@ void q8_tile(const PanelProduct& product, int32_t panel, int32_t row) {
     }
 #pragma GCC unroll 8
     for (int step = 0; step < 8; ++step) {
-      const __m512i w = _mm512_xor_si512(load_bytes(bytes + 64 * step), top_bits);
+      const __m512i w = _mm512_xor_si512(load_bytes(quants + 64 * step), top_bits);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        add_dot4(dot[r], w, x + static_cast<int64_t>(r) * product.columns + 4 * step);
+        add_dot4(dot[r], w, x + r * stride + 4 * step);
       }
     }
-    const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(scales) + 16 * block);
+    const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(bytes + panel_q8_scales(block)));
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
       const V factor = v_mul(w_scale, v_set1(scale[static_cast<int64_t>(r) * blocks + block]));

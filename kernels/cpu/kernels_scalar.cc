@@ -32,8 +32,8 @@ template <QuantPanel P>
 inline int32_t quant_at(const uint8_t* group, int b, int lane, int column) {
   const int step = column / 4;
   const int byte = lane * 4 + column % 4;
-  const uint8_t* low = group + P.low_offset() + 256 * b;
-  const uint8_t* high = group + P.high_offset() + 64 * (P.bits - 4) * b;
+  const uint8_t* low = group + P.low_offset(b);
+  const uint8_t* high = group + P.high_offset(b);
   int32_t q = step < 4 ? low[step * 64 + byte] & 15 : low[(step - 4) * 64 + byte] >> 4;
   if (P.bits == 5) q |= (high[byte] >> step & 1) << 4;
   if (P.bits == 6) q = (q | (high[step / 4 * 64 + byte] >> (step % 4 * 2) & 3) << 4) - 32;
@@ -62,7 +62,7 @@ void product_quants(const PanelProduct& product) {
         const int b = block % P.blocks;
         const uint8_t* group = product.panel + panel * product.panel_bytes + block / P.blocks * P.group_bytes();
         const int64_t index = row * static_cast<int64_t>(blocks) + block;
-        const int8_t* x = product.x8.q + index * 32;
+        const int8_t* x = product.x8.q + row * product.x8.stride + block * 32;
         const V x_scale = v_set1(product.x8.scale[index]);
         const V scale = v_load_half(reinterpret_cast<const uint16_t*>(group));
         const V min = v_load_half(reinterpret_cast<const uint16_t*>(group + kPanelMinOffset));
@@ -91,16 +91,16 @@ void product_q8(const PanelProduct& product) {
     for (int32_t row = 0; row < product.rows; ++row) {
       V acc = v_zero();
       for (int32_t block = 0; block < blocks; ++block) {
-        const int8_t* q8 = reinterpret_cast<const int8_t*>(bytes + (blocks * 32 + 63) / 64 * 64 + block * 512);
+        const int8_t* q8 = reinterpret_cast<const int8_t*>(bytes + panel_q8_quants(block));
         const int64_t index = row * static_cast<int64_t>(blocks) + block;
-        const int8_t* x = product.x8.q + index * 32;
+        const int8_t* x = product.x8.q + row * product.x8.stride + block * 32;
         V dot;
         for (int lane = 0; lane < 16; ++lane) {
           int32_t sum = 0;
           for (int k = 0; k < 32; ++k) sum += q8[k / 4 * 64 + lane * 4 + k % 4] * x[k];
           dot.lane[lane] = static_cast<float>(sum);
         }
-        const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(bytes + block * 32));
+        const V w_scale = v_load_half(reinterpret_cast<const uint16_t*>(bytes + panel_q8_scales(block)));
         acc = v_fma(dot, v_mul(w_scale, v_set1(product.x8.scale[index])), acc);
       }
       finish_panel(product, panel, row, acc);
