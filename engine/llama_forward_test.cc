@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "kernels/cpu/amx_emulator.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/huge_buffer.h"
 #include "model_file/model_store.h"
@@ -17,6 +18,8 @@ namespace warmpath {
 namespace {
 
 using ::testing::HasSubstr;
+
+[[maybe_unused]] const bool kAmxIsEmulated = testing::emulate_amx();  // supported_isas() has Isa::kAmx
 
 constexpr int64_t kBlocks = 160;
 constexpr int32_t kMaxTokens = 512;

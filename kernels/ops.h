@@ -8,7 +8,7 @@
 //
 // Batch invariance: a row's result depends on that row alone, bit for bit: not on M, on its place in the batch, on how
 // a prompt was cut into chunks, or on the number of threads. Every sum has a fixed order (docs/kernels.md), attention
-// splits the context every kAttentionSplit tokens whatever the batch. The CPU paths (scalar, avx2, avx512) even agree
+// splits the context every kAttentionSplit tokens whatever the batch. The CPU paths (scalar, avx2, avx512, amx) even agree
 // with one another bit for bit.
 //
 // Thread safety: one caller at a time per Ops object. A call returns when its result is written (CPU) or enqueued

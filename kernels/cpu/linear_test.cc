@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/amx_emulator.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/kernel_testing.h"
 
@@ -13,6 +14,8 @@ using testing::Difference;
 using testing::random_floats;
 using testing::random_matrix;
 using testing::same_bits;
+
+[[maybe_unused]] const bool kAmxIsEmulated = testing::emulate_amx();  // supported_isas() has Isa::kAmx
 
 struct Case {
   const char* name;
