@@ -36,8 +36,16 @@ struct BpeScratch {
   };
   std::vector<Symbol> symbols;
   std::vector<TokenId> initial;  // what merge() starts from
-  std::vector<TokenId> ids;
-  std::vector<uint32_t> ranks;
+  // Of a short piece, by the position of a symbol's first byte.
+  struct Small {
+    std::vector<uint64_t> keys;  // rank of the pair that begins here, then the position; no pair: kNoRank
+    std::vector<TokenId> ids;
+    std::vector<TokenId> joined;  // what the pair becomes
+    std::vector<int32_t> before;  // positions of the neighbours
+    std::vector<int32_t> after;
+    void grow(size_t count);
+  };
+  Small small;
   std::vector<Bucket> buckets;
   std::vector<int32_t> bucket_of_rank;  // -1: none
   std::vector<uint32_t> rank_heap;      // distinct ranks that have a bucket, smallest first
@@ -81,8 +89,19 @@ class BpeModel {
     while (slots_[at].left >= 0 && (slots_[at].left != left || slots_[at].right != right)) at = (at + 1) & mask_;
     return at;
   }
-  // kNoRank when the two cannot be joined.
-  uint32_t rank_of(TokenId left, TokenId right) const { return slots_[slot_of(left, right)].rank; }
+  // What two neighbours become, and when.
+  struct Pair {
+    uint32_t rank = kNoRank;  // kNoRank: they cannot be joined
+    TokenId joined = -1;
+  };
+  // Most pairs cannot be joined: a table of bits, which fits into a core's own cache, knows nearly all of those.
+  Pair pair_of(TokenId left, TokenId right) const {
+    const size_t bit = hash(left, right) & filter_mask_;
+    if ((filter_[bit >> 6] >> (bit & 63) & 1) == 0) return {};
+    const Slot& slot = slots_[slot_of(left, right)];
+    return {slot.rank, slot.joined};
+  }
+  uint32_t rank_of(TokenId left, TokenId right) const { return pair_of(left, right).rank; }
   static size_t hash(TokenId left, TokenId right) {
     const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
     const uint64_t mixed = key * 0x9E3779B97F4A7C15ull;  // golden ratio, Fibonacci hashing
@@ -92,7 +111,7 @@ class BpeModel {
     const TokenId only = joined_of_rank_[rank];
     return only >= 0 ? only : slots_[slot_of(left, right)].joined;
   }
-  // `count` tokens in scratch.ids with the ranks of the pairs in scratch.ranks.
+  // `count` tokens in scratch.small.ids, what their pairs become in keys and joined.
   void merge_by_scanning(size_t count, BpeScratch& scratch, std::vector<TokenId>& out) const;
   // The tokens in scratch.symbols.
   void merge_by_buckets(BpeScratch& scratch, std::vector<TokenId>& out) const;
@@ -103,7 +122,9 @@ class BpeModel {
   std::vector<Slot> slots_;
   size_t mask_ = 0;
   std::vector<TokenId> joined_of_rank_;  // -1: several tokens share the rank
-  std::vector<uint32_t> rank_of_bytes_;  // [first byte << 8 | second byte]: every piece starts with these
+  std::vector<uint64_t> filter_;         // a bit for every merge, by its hash
+  size_t filter_mask_ = 0;
+  std::vector<Pair> pair_of_bytes_;  // [first byte << 8 | second byte]: every piece starts with these
   // Whether no join makes a pair of a lower or equal rank than the join itself, which is so in every list that training
   // made.
   bool ordered_ = true;

@@ -45,6 +45,8 @@ PATTERNS = {
     "kimi-k2": [r"[\p{Han}]+|" + WORD.replace("HAN", r"&&[^\p{Han}]").replace("TAIL", CONTRACTION)
                 + r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*" + SPACE],
     "deepseek-llm": ["[\r\n]", "\\s?[" + CASED + "]+", "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", r"\s+$", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", None],
+    "seed-coder": [r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"],
+    "own-pattern": [r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]+[\r\n]*" + SPACE],
     "deepseek-coder": ["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", None],
 }
 
