@@ -16,7 +16,7 @@ constexpr uint8_t kWhite = kSpace | kLineBreak;
 bool is_cjk(uint32_t code) { return (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0x3040 && code <= 0x30FF); }
 
 // The bits of one character; kLetter counts marks, kSymbol punctuation.
-CharClasses::Char look(const uint8_t* at, const uint8_t* end) {
+CharClasses::Char look_alone(const uint8_t* at, const uint8_t* end) {
   static const CharClasses chars = [] {
     CharClasses built(
         [](CodePointProperties properties) -> uint8_t {
@@ -31,8 +31,13 @@ CharClasses::Char look(const uint8_t* at, const uint8_t* end) {
     built.set_ascii('\n', kLineBreak);
     return built;
   }();
-  if (*at < 0xE3) return chars.at(at, end);
-  const CharClasses::Char here = chars.at(at, end);
+  return chars.at(at, end);
+}
+
+// The same, but characters of the second split, which no later split joins with others, are kCjk.
+CharClasses::Char look(const uint8_t* at, const uint8_t* end) {
+  const CharClasses::Char here = look_alone(at, end);
+  if (*at < 0xE3) return here;
   if ((here.bits & kNumber) == 0 && here.size == 3 && is_cjk(decode_utf8(at, end).code_point)) return {kCjk, 3};
   return here;
 }
@@ -44,6 +49,24 @@ const uint8_t* run_end(const uint8_t* at, const uint8_t* end, uint8_t wanted) {
     at += here.size;
   }
   return at;
+}
+
+// The third split cuts runs of kana and Han, too: at their few marks (U+30FB) and unassigned characters.
+const uint8_t* next_cjk_piece(const uint8_t* at, const uint8_t* end) {
+  const auto class_at = [end](const uint8_t* place) -> uint8_t {
+    return bits_at(place, end) == kCjk ? look_alone(place, end).bits : 0;
+  };
+  constexpr size_t kSize = 3;  // bytes of each of them
+  const auto class_end = [&class_at](const uint8_t* place, uint8_t wanted) {
+    while (class_at(place) == wanted) place += kSize;
+    return place;
+  };
+  const uint8_t first = class_at(at);
+  const uint8_t* second = at + kSize;
+  if (first != kOther) return class_end(second, first);
+  if (class_at(second) == kLetter) return class_end(second, kLetter);
+  while (class_at(second) == kOther && class_at(second + kSize) != kLetter) second += kSize;
+  return second;
 }
 
 bool is_ascii_letter(uint8_t byte) { return static_cast<uint8_t>((byte | 0x20) - 'a') < 26; }
@@ -62,7 +85,7 @@ const uint8_t* next_piece(const uint8_t* at, const uint8_t* end) {
       return stop;
     }
     case kCjk:
-      return run_end(second, end, kCjk);
+      return next_cjk_piece(at, end);
     case kLetter:
       return run_end(second, end, kLetter);
     case kSymbol:

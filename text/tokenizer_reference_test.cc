@@ -92,6 +92,22 @@ TEST_P(TokenizerReference, LiveEqualsThePythonPackage) {
   compare(*tokenizer, expected, seed, family);
 }
 
+// A split by the last expression cuts what an earlier one has cut out. Found live, with a random seed.
+TEST(TokenizerReferenceFound, DeepseekV3CutsRunsOfKanaAtTheirMarks) {
+  const auto path = find_vocabulary("deepseek-v3");
+  if (!path) GTEST_SKIP() << "no vocabulary of the family on this machine";
+  const auto tokenizer = load(*path, "deepseek-v3");
+  ASSERT_NE(tokenizer, nullptr);
+  std::vector<TokenId> expected;
+  std::string text;
+  // U+309B and U+30A0 are symbols and punctuation, U+3040 and U+3097 unassigned: as the latter, they begin words.
+  for (const char* piece : {"フ", "゛", "ク", "・", "アー", "゠゛", "\u3040ア漢", "\u3097", "\u3040ー"}) {
+    text += piece;
+    ASSERT_TRUE(tokenizer->encode(piece, SpecialTokens::kText, expected).ok());
+  }
+  EXPECT_EQ(*tokenizer->encode(text), expected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, TokenizerReference,
                          testing::Values("smollm", "gpt-2", "llama-bpe", "qwen2", "qwen35", "deepseek-v3",
                                          "deepseek-llm", "deepseek-coder", "gpt-4o", "tekken", "kimi-k2", "llama-spm"),
