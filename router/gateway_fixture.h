@@ -60,6 +60,7 @@ class GatewayFixture : public ::testing::Test {
     timing.stats_every_s = 0.02;
     timing.first_retry_s = 0.01;
     timing.longest_retry_s = 0.05;
+    timing.longest_event_retry_s = 0.05;
     auto core = GatewayCore::create(config_, factory, SystemClock::instance(), timing);
     ASSERT_TRUE(core.ok()) << core.status().message();
     core_ = std::move(core).value();

@@ -247,7 +247,7 @@ void ReplicaMonitor::on_batch(uint64_t subscription, const KvEventBatch& batch) 
     later(event_retry_s_, [](ReplicaMonitor& self) {
       if (self.ready_ && !self.events_) self.subscribe();
     });
-    event_retry_s_ = std::min(event_retry_s_ * 2, timing_.longest_retry_s);
+    event_retry_s_ = std::min(event_retry_s_ * 2, timing_.longest_event_retry_s);
   }
 }
 
@@ -260,7 +260,7 @@ void ReplicaMonitor::on_feed_closed(uint64_t subscription, const Status& status)
   later(event_retry_s_, [](ReplicaMonitor& self) {
     if (self.ready_ && !self.events_) self.subscribe();
   });
-  event_retry_s_ = std::min(event_retry_s_ * 2, timing_.longest_retry_s);
+  event_retry_s_ = std::min(event_retry_s_ * 2, timing_.longest_event_retry_s);
 }
 
 void ReplicaMonitor::drop_feed() {

@@ -18,7 +18,8 @@ struct MonitorTiming {
   double describe_timeout_s = 5;
   double stats_every_s = 0.5;
   double first_retry_s = 0.1;
-  double longest_retry_s = 5;
+  double longest_retry_s = 1;        // asking a replica that is down who it is costs no more than a poll of its stats
+  double longest_event_retry_s = 5;  // a new subscription costs a snapshot
 };
 
 class ReplicaMonitor : public std::enable_shared_from_this<ReplicaMonitor> {
