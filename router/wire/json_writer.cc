@@ -4,12 +4,13 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/json_escape.h"
+
 namespace warmpath {
 
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-constexpr char kHexDigits[] = "0123456789abcdef";
 
 // 1 for bytes that may be copied as they are: printable ASCII without quote and backslash.
 constexpr std::array<bool, 256> plain_bytes() {
@@ -37,30 +38,6 @@ size_t utf8_sequence(std::string_view text) {
     return byte(1) >= low && byte(1) <= high && continues(2) && continues(3) ? 4 : 0;
   }
   return 0;
-}
-
-void append_control(std::string& out, uint8_t byte) {
-  switch (byte) {
-    case '"':
-      out += "\\\"";
-      return;
-    case '\\':
-      out += "\\\\";
-      return;
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    default:
-      out += "\\u00";
-      out += kHexDigits[byte >> 4];
-      out += kHexDigits[byte & 15];
-  }
 }
 
 template <typename T>
@@ -91,7 +68,7 @@ void append_json_escaped(std::string& out, std::string_view text) {
     if (at == text.size()) return;
     const auto byte = static_cast<uint8_t>(text[at]);
     if (byte < 0x80) {
-      append_control(out, byte);
+      append_json_escape(out, text[at]);
       ++at;
     } else if (const size_t length = utf8_sequence(text.substr(at)); length > 0) {
       out.append(text.data() + at, length);

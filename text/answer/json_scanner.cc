@@ -1,5 +1,7 @@
 #include "text/answer/json_scanner.h"
 
+#include "base/json_escape.h"
+
 namespace warmpath {
 
 namespace {
@@ -7,25 +9,6 @@ namespace {
 bool is_space(char byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
 bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
 bool is_hex(char byte) { return is_digit(byte) || (byte >= 'a' && byte <= 'f') || (byte >= 'A' && byte <= 'F'); }
-
-void append_escape(char byte, std::string& out) {
-  constexpr char kHex[] = "0123456789abcdef";
-  switch (byte) {
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    default:
-      out += "\\u00";
-      out += kHex[static_cast<uint8_t>(byte) >> 4];
-      out += kHex[static_cast<uint8_t>(byte) & 15];
-  }
-}
 
 }  // namespace
 
@@ -37,7 +20,7 @@ bool JsonScanner::push(char byte, std::string& out) {
       } else if (byte == '\\') {
         state_ = State::kEscape;
       } else if (static_cast<uint8_t>(byte) < 0x20) {
-        append_escape(byte, out);
+        append_json_escape(out, byte);
         return true;
       }
       break;
@@ -185,7 +168,7 @@ bool JsonScanner::complete() const {
 void append_json_text(std::string_view text, std::string& out) {
   for (const char byte : text) {
     if (static_cast<uint8_t>(byte) < 0x20) {
-      append_escape(byte, out);
+      append_json_escape(out, byte);
     } else {
       if (byte == '"' || byte == '\\') out += '\\';
       out += byte;
