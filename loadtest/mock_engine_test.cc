@@ -38,6 +38,18 @@ TEST(MockScript, TheFirstLineThatFitsAnswers) {
   EXPECT_EQ((*MockScript::parse(""))->pick("x"), nullptr);
 }
 
+TEST(MockScript, ALineMaySayWhatMustBeAbsent) {
+  const auto script = MockScript::parse(R"({"when": "weather", "unless": "<tools>", "reply": "a title"})"
+                                        "\n"
+                                        R"({"unless": "rain", "reply": "dry"})"
+                                        "\n");
+  ASSERT_TRUE(script.ok()) << script.status().to_string();
+  EXPECT_TRUE((*script)->needs_text());
+  EXPECT_EQ((*script)->pick("the weather")->reply, "a title");
+  EXPECT_EQ((*script)->pick("<tools> the weather")->reply, "dry");
+  EXPECT_EQ((*script)->pick("<tools> rain"), nullptr);
+}
+
 TEST(MockScript, CallsAndReasoningAreWrittenAsAModelWritesThem) {
   const auto script = MockScript::parse(
       R"({"reply": "Look.", "reasoning": "hm", "calls": [{"name": "ls", "arguments": {"path": "a\"b"}}, {"name": "pwd"}]})"

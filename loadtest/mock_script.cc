@@ -84,6 +84,8 @@ Status MockScript::parse_line(std::string_view text, Line& line) {
     const std::string_view field(pair.key().data(), pair.key().size());
     if (field == "when") {
       WARMPATH_RETURN_IF_ERROR(read_text(pair.value(), field, reply.when));
+    } else if (field == "unless") {
+      WARMPATH_RETURN_IF_ERROR(read_text(pair.value(), field, reply.unless));
     } else if (field == "times") {
       WARMPATH_RETURN_IF_ERROR(read_count(pair.value(), field, 1, count));
       line.limited = true;
@@ -108,7 +110,8 @@ Status MockScript::parse_line(std::string_view text, Line& line) {
       WARMPATH_RETURN_IF_ERROR(read_text(pair.value(), field, message));
     } else {
       return invalid_argument(fmt::format(
-          "field '{}' is not known; use when, times, reply, reasoning, calls, fault, after_tokens, status and message",
+          "field '{}' is not known; use when, unless, times, reply, reasoning, calls, fault, after_tokens, status and "
+          "message",
           field));
     }
   }
@@ -130,7 +133,8 @@ Result<std::shared_ptr<const MockScript>> MockScript::parse(std::string_view tex
     if (start == std::string_view::npos || line[start] == '#') continue;
     const Status parsed = parse_line(line, script->lines_.emplace_back());
     if (!parsed.ok()) return invalid_argument(fmt::format("script line {}: {}", number, parsed.message()));
-    script->needs_text_ = script->needs_text_ || !script->lines_.back().reply.when.empty();
+    const MockReply& reply = script->lines_.back().reply;
+    script->needs_text_ = script->needs_text_ || !reply.when.empty() || !reply.unless.empty();
   }
   return std::shared_ptr<const MockScript>(std::move(script));
 }
@@ -147,6 +151,7 @@ Result<std::shared_ptr<const MockScript>> MockScript::read(const std::string& pa
 const MockReply* MockScript::pick(std::string_view prompt_text) const {
   for (const Line& line : lines_) {
     if (!line.reply.when.empty() && prompt_text.find(line.reply.when) == std::string_view::npos) continue;
+    if (!line.reply.unless.empty() && prompt_text.find(line.reply.unless) != std::string_view::npos) continue;
     if (line.limited && line.left.fetch_sub(1) <= 0) continue;
     return &line.reply;
   }

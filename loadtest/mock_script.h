@@ -1,5 +1,5 @@
-// MockScript: what a mock replica answers, and how it fails, read from a file of JSON lines. The first line whose
-// `when` fits a request answers it; without a script, or when no line fits, the reply is a fixed text as long as
+// MockScript: what a mock replica answers, and how it fails, read from a file of JSON lines. The first line that
+// fits a request answers it; without a script, or when no line fits, the reply is a fixed text as long as
 // max_tokens.
 //
 //   {"when": "weather", "reply": "It rains.", "times": 1}        ends with the model's end token
@@ -7,6 +7,7 @@
 //   {"when": "<tools>", "reply": "Let me look.", "calls": [{"name": "bash", "arguments": {"command": "ls"}}]}
 //
 //   when          fits when the prompt's text contains it; absent = fits every prompt
+//   unless        fits when the prompt's text does not contain it; with `when`, both must hold
 //   times         how often this line is used, over all replicas of the process; absent = always
 //   reply         the text; absent = the fixed text, or none where there are calls or reasoning
 //   reasoning     before the text, written <think>...</think>
@@ -42,6 +43,7 @@ struct MockReply {
   enum class Fault { kNone, kRefuse, kError, kHang, kExit };
 
   std::string when;
+  std::string unless;
   std::optional<std::string> reply;
   Fault fault = Fault::kNone;
   int32_t after_tokens = 0;
