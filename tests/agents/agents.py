@@ -28,6 +28,10 @@ class Agent:
     read: Callable  # (path) -> call
     edit: Callable  # (path, old, new) -> call
     create: Callable  # (path, content) -> call
+    small_context: int  # tokens (bytes) that hold its first requests, but not three outputs of 42,000 bytes, too
+    compacts: bool  # whether it shortens its history by itself when the model refuses its length
+    retries_cut: bool = True  # whether it asks again when an answer breaks off
+    faulty: bool = True  # whether the failure cases run with it, too
     environment: Callable = lambda url: {}
 
 
@@ -64,11 +68,11 @@ CODEX = Agent(
     shell=codex_shell,
     read=lambda path: codex_shell(f"cat {path}"),
     edit=lambda path, old, new: codex_shell(f"sed -i 's/{old}/{new}/' {path}"),
-    create=lambda path, content: codex_shell(f"printf '{content}' > {path}"))
+    create=lambda path, content: codex_shell(f"printf '{content}' > {path}"), small_context=60_000, compacts=False)
 
 
 # --- OpenCode, on the chat wire, the messages wire and the responses wire.
-def opencode(name, package, provider_suffix=""):
+def opencode(name, package, faulty):
     def configure(home, url):
         write(home / ".config/opencode/opencode.json", {
             "autoupdate": False, "share": "disabled", "permission": {"edit": "allow", "bash": "allow", "webfetch": "deny"},
@@ -84,7 +88,8 @@ def opencode(name, package, provider_suffix=""):
         shell=lambda command: call("bash", command=command, description="step"),
         read=lambda path: call("read", filePath=path),
         edit=lambda path, old, new: call("edit", filePath=path, oldString=old, newString=new),
-        create=lambda path, content: call("write", filePath=path, content=content))
+        create=lambda path, content: call("write", filePath=path, content=content),
+        small_context=140_000, compacts=True, faulty=faulty)
 
 
 # --- Qwen Code: 0.15 is the last line that runs on Node.js 20.
@@ -102,11 +107,12 @@ QWEN = Agent(
     shell=lambda command: call("run_shell_command", command=command, is_background=False, description="step"),
     read=lambda path: call("read_file", file_path=path),
     edit=lambda path, old, new: call("edit", file_path=path, old_string=old, new_string=new),
-    create=lambda path, content: call("write_file", file_path=path, content=content))
+    create=lambda path, content: call("write_file", file_path=path, content=content),
+    small_context=110_000, compacts=True, retries_cut=False)
 
 
 # --- pi, on its three wires.
-def pi(name, api, path):
+def pi(name, api, path, faulty):
     def configure(home, url):
         write(home / ".pi/agent/models.json", {"providers": {"gateway": {
             "baseUrl": url + path, "api": api, "apiKey": "any",
@@ -119,15 +125,16 @@ def pi(name, api, path):
         shell=lambda command: call("bash", command=command),
         read=lambda path: call("read", path=path),
         edit=lambda path, old, new: call("edit", path=path, edits=[{"oldText": old, "newText": new}]),
-        create=lambda path, content: call("write", path=path, content=content))
+        create=lambda path, content: call("write", path=path, content=content),
+        small_context=120_000, compacts=True, faulty=faulty)
 
 
 AGENTS = [
     QWEN,
-    opencode("opencode-chat", "@ai-sdk/openai-compatible"),
-    opencode("opencode-messages", "@ai-sdk/anthropic"),
-    pi("pi-chat", "openai-completions", "/v1"),
-    pi("pi-responses", "openai-responses", "/v1"),
-    pi("pi-messages", "anthropic-messages", ""),
+    opencode("opencode-chat", "@ai-sdk/openai-compatible", faulty=True),
+    opencode("opencode-messages", "@ai-sdk/anthropic", faulty=False),
+    pi("pi-chat", "openai-completions", "/v1", faulty=True),
+    pi("pi-responses", "openai-responses", "/v1", faulty=False),
+    pi("pi-messages", "anthropic-messages", "", faulty=False),
     CODEX,
 ]
