@@ -136,8 +136,17 @@ const uint8_t* next_piece(const uint8_t* at, const uint8_t* end) {
 
 namespace llm {
 
-// kWhite comes beside the others.
-enum : uint8_t { kLineBreak = 1, kLetter = 2, kPunctuation = 4, kNumber = 8, kWide = 16, kWhite = 32, kOther = 64 };
+// kWhite and kInWide come beside the others.
+enum : uint8_t {
+  kLineBreak = 1,
+  kLetter = 2,
+  kPunctuation = 4,
+  kNumber = 8,
+  kWide = 16,  // what the split of wide characters finds in the text that the first three splits leave
+  kWhite = 32,
+  kOther = 64,
+  kInWide = 128,  // it would find this one, and cuts the pieces of the splits before it
+};
 
 // Cased letters as the pattern lists them (those of Unicode 13); pairs of first and last.
 constexpr uint32_t kCased[][2] = {
@@ -177,13 +186,14 @@ std::unique_ptr<const uint8_t[]> build_table() {
     uint8_t& bits = table[code];
     if (kCoder && properties.is_letter()) bits |= kLetter;
     if (kCoder && properties.is_punctuation()) bits |= kPunctuation;
-    // What two of the splits could take belongs to the earlier one.
+    // What two of the splits could take belongs to the earlier one, whose pieces the later one cuts.
     if ((bits & kLetter) != 0) bits = kLetter;
     if (properties.is_numeral_of_digits()) bits |= kNumber;
     const bool wide = (code >= 0x800 && code <= 0x9FA5) || (code >= 0xAC00 && code <= 0xD7FF);
     if (wide && (bits & (kLetter | kPunctuation)) == 0) bits |= kWide;
     if (properties.is_white_space()) bits |= kWhite;
     if ((bits & ~kWhite) == 0) bits |= kOther;
+    if (wide) bits |= kInWide;
   }
   table['\r'] = kLineBreak;
   table['\n'] = kLineBreak;
@@ -201,13 +211,10 @@ class Scanner {
   static const uint8_t* next_piece(const uint8_t* at, const uint8_t* end, ScanMemory& memory) {
     const Char first = look(at, end);
     if (first.bits == kLineBreak) return at + 1;
-    if (opens_word(at, end, first)) {
-      return run_end(at + ((first.bits & kLetter) != 0 ? 0 : first.size), end, kLetter);
-    }
+    if (opens_word(at, end, first)) return word_end(at, end, first);
     const uint8_t* second = at + first.size;
-    if ((first.bits & kPunctuation) != 0) return punctuation_end(at, end);
-    if ((first.bits & kWhite) != 0 && second < end && opens_punctuation(second, end))
-      return punctuation_end(second, end);
+    const bool spaced = (first.bits & kWhite) != 0 && second < end && opens_punctuation(second, end);
+    if ((first.bits & kPunctuation) != 0 || spaced) return punctuation_end(at, end, first);
     if ((first.bits & kNumber) != 0) return second;
     // What the first three splits leave. Where it ends in white space, that is a piece of its own in deepseek-llm.
     const uint8_t* limit = end;
@@ -239,13 +246,23 @@ class Scanner {
     if (decoded.code_point == kInvalidCodePoint) return {kOther, 1};
     return {table[decoded.code_point], decoded.size};
   }
-  static const uint8_t* run_end(const uint8_t* at, const uint8_t* end, uint8_t wanted) {
-    while (at < end) {
-      const Char here = look(at, end);
-      if ((here.bits & wanted) == 0) break;
-      at += here.size;
+  // Letters that deepseek-llm's punctuation (its range :-~, and the same in full width) takes, too.
+  static bool is_marked(const uint8_t* at, Char here) {
+    return !kCoder && (here.size == 1 || (*at == 0xEF && at[1] >= 0xBC));
+  }
+  // Of \s?LETTERS+ at `at` the part that the later splits leave together: all of it marked or not, and wide or not.
+  static const uint8_t* word_end(const uint8_t* at, const uint8_t* end, Char first) {
+    const uint8_t* stop = at + first.size;
+    const bool spaced = (first.bits & kLetter) == 0;
+    if (spaced && (first.bits & kPunctuation) != 0) return stop;  // U+3000 is cut off by one or the other
+    const bool marked = spaced ? is_marked(stop, look(stop, end)) : is_marked(at, first);
+    while (stop < end) {
+      const Char here = look(stop, end);
+      if ((here.bits & kLetter) == 0 || is_marked(stop, here) != marked) break;
+      if ((here.bits & kInWide) != (first.bits & kInWide)) break;
+      stop += here.size;
     }
-    return at;
+    return stop;
   }
   // Whether \s?LETTERS+ matches at `at`, where `here` stands.
   static bool opens_word(const uint8_t* at, const uint8_t* end, Char here) {
@@ -258,9 +275,26 @@ class Scanner {
     const Char here = look(at, end);
     return (here.bits & kPunctuation) != 0 && !opens_word(at, end, here);
   }
-  static const uint8_t* punctuation_end(const uint8_t* at, const uint8_t* end) {
-    while (at < end && opens_punctuation(at, end)) at += look(at, end).size;
-    return at;
+  // Of \s?PUNCTUATION+ the same. Where it ends in white space (U+3000), that is a piece of its own in deepseek-llm.
+  static const uint8_t* punctuation_end(const uint8_t* at, const uint8_t* end, Char first) {
+    const uint8_t* stop = at + first.size;
+    bool white = (first.bits & kWhite) != 0;  // all so far
+    while (stop < end && opens_punctuation(stop, end)) {
+      const Char here = look(stop, end);
+      if ((here.bits & kInWide) != (first.bits & kInWide)) break;
+      const uint8_t* next = stop + here.size;
+      if (kCoder || (here.bits & kWhite) == 0) {
+        white = false;
+      } else {
+        while (next < end && (look(next, end).bits & kWhite) != 0 && opens_punctuation(next, end)) {
+          next += look(next, end).size;
+        }
+        const bool last = next == end || !opens_punctuation(next, end);
+        if (last && !white) break;
+      }
+      stop = next;
+    }
+    return stop;
   }
   // End of the run of white space at `at`, line breaks and punctuation apart.
   static const uint8_t* white_end(const uint8_t* at, const uint8_t* end, ScanMemory& memory) {

@@ -77,6 +77,17 @@ class Translator {
   }
 
  private:
+  // A script's bare name stands for its script extensions in PCRE2 (Han takes U+3001), and for the script itself in
+  // Oniguruma. PCRE2 knows what is one.
+  static bool is_script(std::string_view name) {
+    const std::string pattern = fmt::format("\\p{{sc:{}}}", name);
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                     PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr);
+    pcre2_code_free(code);
+    return code != nullptr;
+  }
   Status refuse(std::string_view problem) const {
     return invalid_argument(fmt::format("regular expression, byte {}: {}", at_, problem));
   }
@@ -123,7 +134,10 @@ class Translator {
       if (at_ >= pattern_.size() || pattern_[at_] != '{') return refuse("a property needs braces");
       const size_t close = pattern_.find('}', at_);
       if (close == std::string_view::npos) return refuse("a property lacks its closing brace");
-      out += pattern_.substr(at_, close + 1 - at_);
+      std::string_view name = pattern_.substr(at_ + 1, close - at_ - 1);
+      const bool negated = name.starts_with('^');
+      if (negated) name.remove_prefix(1);
+      out += fmt::format("{{{}{}{}}}", negated ? "^" : "", is_script(name) ? "sc:" : "", name);
       at_ = close + 1;
     }
     return {};

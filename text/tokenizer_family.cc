@@ -61,11 +61,7 @@ constexpr std::array kBloom = {R"( ?[^(\s|.,!?…。，、।۔،)]+)"sv};
 constexpr std::array kViking = {kBloom[0], R"(\p{N})"sv};
 constexpr std::array kSuperBpe = {R"(\p{N}+)"sv, R"((?=(\d{3})+(?!\d)))"sv};
 
-struct Known {
-  std::span<const std::string_view> patterns;
-  NextPiece scanner;
-};
-constexpr Known kScanners[] = {
+constexpr ScannedPatterns kScanners[] = {
     {kGpt2, next_piece_gpt2},
     {kSmollm, next_piece_smollm},
     {kLlama3, next_piece_llama3},
@@ -132,8 +128,10 @@ std::string known_tokenizer_families() {
   return names;
 }
 
+std::span<const ScannedPatterns> scanned_patterns() { return kScanners; }
+
 NextPiece find_scanner(std::span<const std::string_view> patterns) {
-  for (const Known& known : kScanners) {
+  for (const ScannedPatterns& known : kScanners) {
     if (std::equal(known.patterns.begin(), known.patterns.end(), patterns.begin(), patterns.end()))
       return known.scanner;
   }

@@ -23,6 +23,13 @@ const TokenizerFamily* find_tokenizer_family(std::string_view pre);
 // For messages: "gpt-2, smollm, ...".
 std::string known_tokenizer_families();
 
+// The hand-written scanners, and the regular expressions that each equals.
+struct ScannedPatterns {
+  std::span<const std::string_view> patterns;
+  NextPiece scanner;
+};
+std::span<const ScannedPatterns> scanned_patterns();
+
 // The hand-written scanner that equals a pre-tokenizer's regular expressions, applied one after the other as isolated
 // splits; nullptr when there is none.
 NextPiece find_scanner(std::span<const std::string_view> patterns);
