@@ -1,6 +1,8 @@
 #include "config/reference.h"
 
 #include <algorithm>
+#include <cctype>
+#include <map>
 #include <vector>
 
 #include "config/scalar_value.h"
@@ -46,6 +48,12 @@ class ReferenceWriter {
 
   void write_struct(const StructSpec& spec, const std::string& path, const void* defaults) {
     if (!path.empty()) text_ += "\n## `" + path + "`\n";
+    // A mapping that may stand in several places is described where it stands first.
+    const auto [known, first] = described_.emplace(&spec, path);
+    if (!first) {
+      text_ += "\nAs [`" + known->second + "`](#" + anchor(known->second) + ").\n";
+      return;
+    }
     if (!spec.doc.empty()) text_ += "\n" + spec.doc + "\n";
     if (!spec.shorthand.empty()) {
       text_ += "\nA plain word in place of the mapping sets `" + spec.shorthand + "`.\n";
@@ -55,6 +63,14 @@ class ReferenceWriter {
       text_ += "\n### `" + path + "." + spec.tag + ": " + variant.word + "`\n\n" + variant.doc + "\n";
       if (variant.fields) write_table(*variant.fields, defaults == nullptr ? nullptr : variant.peek(defaults));
     }
+    write_children(spec, path);
+    for (const VariantSpec& variant : spec.variants) {
+      if (variant.fields) write_children(*variant.fields, path);
+    }
+  }
+
+ private:
+  void write_children(const StructSpec& spec, const std::string& path) {
     for (const FieldSpec& field : spec.fields) {
       if (!field.child) continue;
       write_struct(*field.child, (path.empty() ? "" : path + ".") + field.key + field.child_suffix,
@@ -62,7 +78,17 @@ class ReferenceWriter {
     }
   }
 
- private:
+  // As GitHub makes one of a heading.
+  static std::string anchor(const std::string& heading) {
+    std::string text;
+    for (const char c : heading) {
+      if (std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-') {
+        text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      }
+    }
+    return text;
+  }
+
   void write_table(const StructSpec& spec, const void* defaults) {
     if (spec.fields.empty()) return;
     text_ += "\n| key | value | default | meaning |\n|---|---|---|---|\n";
@@ -73,6 +99,7 @@ class ReferenceWriter {
   }
 
   std::string text_;
+  std::map<const StructSpec*, std::string> described_;  // where
 };
 
 }  // namespace

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/hash128.h"
@@ -14,6 +17,8 @@
 #include "radix_index/trust.h"
 
 namespace warmpath {
+
+using Labels = std::map<std::string, std::string>;
 
 struct RequestView {
   int64_t prompt_tokens = 0;
@@ -31,6 +36,12 @@ struct RequestView {
   Hash128 head_key;
   // Output tokens to expect: the smaller of max_tokens and what this model's answers take on average.
   double expected_output_tokens = 200;
+
+  // Whose it is and how it came, for rules (policy_rules.h). The views live as long as the decision takes.
+  std::string_view tenant;
+  std::string_view model;  // as the client wrote it
+  // The value of a header field; empty when it has none. Null: nothing is known of headers.
+  std::function<std::string_view(std::string_view name)> header;
 
   const Hash128& session() const { return session_key.is_zero() ? content_key : session_key; }
 };
@@ -70,7 +81,8 @@ struct Candidate {
   int64_t disk_tokens = 0;
   int64_t placed_tokens = 0;
 
-  Rates rates;  // learnt (rate_model.h)
+  Rates rates;                     // learnt (rate_model.h)
+  const Labels* labels = nullptr;  // of its endpoint; null: none
 
   int64_t cached_tokens() const { return device_tokens + host_tokens + disk_tokens + placed_tokens; }
   int32_t requests() const { return running + queued; }

@@ -283,16 +283,72 @@ TEST(PredictedSeconds, PriceIsWhatOthersPay) {
   EXPECT_EQ(policy("predicted_seconds")->decide(prompt(1000, 1), fleet, rng, kSecond).candidate, 0u);
 }
 
+TEST(PredictedSeconds, LongPromptsLeaveTheShortQueueToOthersWhileAllAreBusy) {
+  Rng rng(1);
+  auto fleet = plain_fleet(2);
+  fleet[0].queued_prefill_s = 3;
+  fleet[1].queued_prefill_s = 6;
+  const auto tested = policy("predicted_seconds");
+  // The first is the mean itself, 1 s: it counts half of each queue. 1.5 + 3 * 1 + 0.05.
+  Decision decision = tested->decide(prompt(1000, 1), fleet, rng, kSecond);
+  EXPECT_NEAR(decision.costs[0].patience_credit_s, 1.5, 1e-9);
+  EXPECT_NEAR(decision.costs[0].total, 1.5 + 3 + 0.05, 1e-9);
+  EXPECT_NEAR(decision.costs[1].total, 3 + 3 + 0.05, 1e-9);
+  // A long one, 8 s where 1 s of it is cached, makes the mean 4.5 s.
+  fleet[1].device_tokens = 1000;
+  decision = tested->decide(prompt(9000, 2), fleet, rng, kSecond);
+  const double patience = 3.0 / 4.5 * 8.0 / 12.5;
+  EXPECT_NEAR(decision.costs[0].patience_credit_s, 3 * patience, 1e-9);
+  EXPECT_NEAR(decision.costs[1].patience_credit_s, 6 * patience, 1e-9);
+  // One that idles is nobody's to spare.
+  fleet[0].queued_prefill_s = 0;
+  decision = tested->decide(prompt(9000, 3), fleet, rng, kSecond);
+  EXPECT_EQ(decision.costs[1].patience_credit_s, 0);
+  PolicyConfig config;
+  config.predicted_seconds.patience = 0;
+  fleet[0].queued_prefill_s = 3;
+  EXPECT_EQ(make_policy(config)->decide(prompt(1000, 1), fleet, rng, kSecond).costs[0].patience_credit_s, 0);
+}
+
+TEST(PredictedSeconds, ReplicatesAHotDocumentWhenAskedTo) {
+  // One replica holds what every session begins with, past the base. The first sessions follow it; with `replicate`,
+  // those after pay less and less elsewhere, and nothing once there are more of them than replicas.
+  PolicyConfig config;
+  config.predicted_seconds.replicate = 1;
+  const auto tested = make_policy(config);
+  const auto plain = policy("predicted_seconds");
+  Rng rng(1);
+  auto fleet = plain_fleet(4);
+  fleet[0].device_tokens = 9000;
+  fleet[0].queued_prefill_s = 1;
+  const auto first_turn = [](int session) {
+    RequestView request = prompt(10'000, 0);
+    request.session_key = hash128("s" + std::to_string(session));
+    return request;
+  };
+  Decision decision = tested->decide(first_turn(0), fleet, rng, kSecond);
+  EXPECT_EQ(decision.candidate, 0u);
+  EXPECT_NEAR(decision.costs[1].base_credit_s, 0, 0.02) << "one session's";
+  decision = tested->decide(first_turn(1), fleet, rng, kSecond);
+  EXPECT_NEAR(decision.costs[1].base_credit_s, 0.25 * 3 * 9, 0.1);
+  for (int session = 2; session < 6; ++session) decision = tested->decide(first_turn(session), fleet, rng, kSecond);
+  EXPECT_NEAR(decision.costs[1].base_credit_s, 3 * 9, 1e-9);
+  EXPECT_NE(decision.candidate, 0u);
+  // A session that has been here goes back to what is its own by now.
+  EXPECT_EQ(tested->decide(first_turn(3), fleet, rng, kSecond).candidate, 0u);
+  EXPECT_EQ(plain->decide(first_turn(9), fleet, rng, kSecond).costs[1].base_credit_s, 0);
+}
+
 TEST(SharedBases, CountsDistinctSessions) {
   SharedBases bases;
   const Hash128 base = hash128("base");
-  EXPECT_NEAR(bases.note(base, hash128("s")), 1, 0.01);
-  EXPECT_NEAR(bases.note(base, hash128("s")), 1, 0.01) << "another turn is not another session";
+  EXPECT_NEAR(bases.note(base, hash128("s")).sessions, 1, 0.01);
+  EXPECT_NEAR(bases.note(base, hash128("s")).sessions, 1, 0.01) << "another turn is not another session";
   double counted = 0;
-  for (int n = 0; n < 1000; ++n) counted = bases.note(base, hash128(std::to_string(n)));
+  for (int n = 0; n < 1000; ++n) counted = bases.note(base, hash128(std::to_string(n))).sessions;
   EXPECT_NEAR(counted, 1001, 60);
   for (size_t n = 0; n < SharedBases::kMaxBases; ++n) bases.note(hash128("b" + std::to_string(n)), hash128("s"));
-  EXPECT_NEAR(bases.note(base, hash128("s")), 1, 0.01) << "bounded: it was forgotten";
+  EXPECT_NEAR(bases.note(base, hash128("s")).sessions, 1, 0.01) << "bounded: it was forgotten";
 }
 
 TEST(Candidate, TheLastPromptTokenIsAlwaysComputed) {

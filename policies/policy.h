@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,13 +19,15 @@ namespace warmpath {
 // and put what they compare into `total` (requests, for least_requests); the receipt names the policy.
 struct CandidateCost {
   ReplicaId replica = 0;
-  bool eligible = false;     // healthy and not draining
-  double queue_s = 0;        // until its turn comes
-  double prefill_s = 0;      // its own uncached tokens
-  double fetch_s = 0;        // KV brought back from host and disk
-  double price_s = 0;        // what others wait because of its prefill
-  double decode_s = 0;       // its own decoding beside those that run, and what it slows them down
-  double base_credit_s = 0;  // taken off: the base, as far as it should not tie a new session to a replica
+  bool eligible = false;  // healthy and not draining
+  double queue_s = 0;     // until its turn comes
+  double prefill_s = 0;   // its own uncached tokens
+  double fetch_s = 0;     // KV brought back from host and disk
+  double price_s = 0;     // what others wait because of its prefill
+  double decode_s = 0;    // its own decoding beside those that run, and what it slows them down
+  // Taken off (predicted_costs.h):
+  double base_credit_s = 0;      // the base, as far as it should not tie a new session to a replica
+  double patience_credit_s = 0;  // of the queue, as far as a long prompt should leave the shorter ones to others
   double total = 0;
 };
 
@@ -40,6 +43,7 @@ struct Decision {
   size_t candidate = 0;              // kRoute: index into the candidates
   std::string_view reason;           // one word for the receipt: "cost", "tie", "sticky", "turn", "chance", ...
   std::vector<CandidateCost> costs;  // one per candidate, in their order
+  std::string policy;                // who decided, where rules choose between several; else empty
 };
 
 class Policy {

@@ -12,18 +12,10 @@
 #include <string>
 
 #include "config/schema.h"
+#include "policies/pipeline_config.h"
 #include "policies/policy.h"
 
 namespace warmpath {
-
-struct PredictedSecondsOptions {
-  double price = 2;             // L: what each second of own prefill costs the others
-  double decode_weight = 0.05;  // of a second of decoding beside a second of waiting for the first token
-  double tie_fraction = 0.05;   // costs this near to the lowest are a tie
-  double tie_s = 0.002;
-
-  bool operator==(const PredictedSecondsOptions&) const = default;
-};
 
 struct SessionStickyOptions {
   int64_t max_sessions = 100'000;
@@ -67,17 +59,21 @@ struct WeightedScoresOptions {
 
 struct PolicyConfig {
   std::string name = "predicted_seconds";
+  std::string label;
   PredictedSecondsOptions predicted_seconds;
   SessionStickyOptions session_sticky;
   BoundedHashOptions consistent_hash_bounded;
   ThresholdTreeOptions threshold_tree;
   LinearBlocksOptions linear_blocks;
   WeightedScoresOptions weighted_scores;
+  PipelineOptions pipeline;
 
+  // What receipts, metrics and tables call it.
+  const std::string& shown_name() const { return label.empty() ? name : label; }
   bool operator==(const PolicyConfig&) const = default;
 };
 
-StructSchema<PolicyConfig> policy_schema();
+const StructSchema<PolicyConfig>& policy_schema();
 
 // REQUIRES a config that policy_schema() accepted (or whose name is one of policy_names()).
 std::unique_ptr<Policy> make_policy(const PolicyConfig& config);

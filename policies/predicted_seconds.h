@@ -1,7 +1,7 @@
 // predicted_seconds, the default: what would this request cost on each replica, in seconds, to itself and to the
 // others?
 //
-//   cost = queue + prefill + fetch + price * prefill + decode - base credit
+//   cost = queue + prefill + fetch + price * prefill + decode - base credit - patience credit
 //
 //   queue    the predicted seconds of the prompts ahead of it (prefill_book.h; from their tokens where nobody predicted
 //            them); and if all slots are taken, the wait for one
@@ -10,11 +10,7 @@
 //   price    prefilling delays those who decode or wait meanwhile: L seconds for each second (default L = 2)
 //   decode   its own answer beside the running sequences, plus what it slows those down, times decode_weight. Simulated
 //            on traces, full weight gives up caches for nothing: mean TTFT 1.82 s against 1.46 s, and no TPOT gained
-//   base     a new session is not held to a replica because that one has the base: the more sessions share the base,
-//   the
-//            less a replica that lacks it is charged, and nothing once there are more sessions than replicas. It will
-//            be needed there anyway, and computing it once serves all who follow. (SGLang, production-stack and Dynamo
-//            each piled a whole fleet's traffic onto the first replica that had the system prompt.)
+//   credits  for a base that many share, and for queues that a long prompt leaves to others: predicted_costs.h
 //
 // Costs within a few per cent of the lowest are a tie: then the fewest requests, the fewest sessions recently begun
 // there, the least KV resident, and chance. The decode time, which hardly depends on the choice, does not widen the
@@ -26,15 +22,13 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "policies/policy.h"
-#include "policies/policy_config.h"
-#include "policies/shared_bases.h"
+#include "policies/predicted_costs.h"
 
 namespace warmpath {
 
 class PredictedSecondsPolicy final : public Policy {
  public:
-  explicit PredictedSecondsPolicy(const PredictedSecondsOptions& options) : options_(options) {}
+  explicit PredictedSecondsPolicy(const PredictedSecondsOptions& options) : options_(options), costs_(options) {}
   std::string_view name() const override { return "predicted_seconds"; }
   Decision decide(const RequestView& request, std::span<const Candidate> candidates, Rng& rng,
                   MonotonicNs now) override;
@@ -51,7 +45,7 @@ class PredictedSecondsPolicy final : public Policy {
   static double begun_at(const Begun& begun, MonotonicNs now);
 
   const PredictedSecondsOptions options_;
-  SharedBases bases_;
+  PredictedCosts costs_;
   std::mutex mutex_;  // guards begun_
   std::unordered_map<ReplicaId, Begun> begun_;
 };

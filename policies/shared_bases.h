@@ -19,8 +19,12 @@ class SharedBases {
  public:
   static constexpr size_t kMaxBases = 4096;
 
-  // Counts `session` among those of `base`, and returns how many there are (about; at least 1).
-  double note(Hash128 base, Hash128 session);
+  struct Share {
+    double sessions = 1;  // that share it (about; at least 1)
+    bool fresh = false;   // this session was not among them (wrong now and then: counting is by 1,024 bits)
+  };
+  // Counts `session` among those of `base`.
+  Share note(Hash128 base, Hash128 session);
 
  private:
   static constexpr size_t kBits = 1024;
