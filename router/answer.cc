@@ -157,6 +157,7 @@ DispatchJob Answer::job_for(size_t prompt) {
   job.deadline_ns = deadline_ns_;
   job.request_id = request_id_;
   job.tenant = identity_.tenant->name;
+  job.asked_model = prepared_.asked_model;
   job.view.prompt_tokens = static_cast<int64_t>(job.request.prompt.size());
   job.view.base_tokens = from.base_tokens;
   job.view.base_key = base_key_of(job.chain, from.base_tokens);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <set>
 
+#include "config/nearest_word.h"
 #include "router/config_checks.h"
 
 namespace warmpath {
@@ -131,6 +134,8 @@ StructSchema<EndpointConfig> endpoint_schema() {
       .field("address", &EndpointConfig::address,
              {.doc = "unix:/PATH or HOST:PORT of a warmpath-engine.", .required = true})
       .field("token_file", &EndpointConfig::token_file, {.doc = "File that holds the engine's token."})
+      .field("labels", &EndpointConfig::labels,
+             {.doc = "Names and values, for the `label` filter of policies: {pool: spot}.", .max_items = 64})
       .shorthand("address");
   return schema;
 }
@@ -161,6 +166,30 @@ StructSchema<ParsersConfig> parsers_schema() {
   return schema;
 }
 
+void check_rules(const ModelConfig& model, CheckContext& context) {
+  std::vector<std::string> names = model.aliases;
+  names.push_back(model.name);
+  for (size_t rule = 0; rule < model.policy_rules.size(); ++rule) {
+    const std::vector<std::string>& asked = model.policy_rules[rule].match.models;
+    for (size_t n = 0; n < asked.size(); ++n) {
+      if (std::find(names.begin(), names.end(), asked[n]) != names.end()) continue;
+      context.error_at(
+          fmt::format("policy_rules[{}].match.models[{}]", rule, n),
+          fmt::format("nobody asks for {} as \"{}\"{}", model.name, asked[n], suggest_word(asked[n], names)));
+    }
+  }
+}
+
+void check_shadows(const ModelConfig& model, CheckContext& context) {
+  std::set<std::string> shown;
+  for (size_t n = 0; n < model.shadow_policies.size(); ++n) {
+    const std::string& name = model.shadow_policies[n].shown_name();
+    if (shown.insert(name).second) continue;
+    context.error_at(fmt::format("shadow_policies[{}]", n),
+                     fmt::format("another one is shown as \"{}\" too; give one of them a label", name));
+  }
+}
+
 StructSchema<ModelConfig> model_schema() {
   StructSchema<ModelConfig> schema("A model and the replicas that serve it.");
   schema.field("name", &ModelConfig::name, {.doc = "What clients call it.", .required = true})
@@ -183,10 +212,19 @@ StructSchema<ModelConfig> model_schema() {
           "encoder_cache_bytes", &ModelConfig::encoder_cache_bytes,
           {.doc = "Memory for texts already tokenized and messages already parsed.", .min = 1 << 20, .unit = "bytes"})
       .section("policy", &ModelConfig::policy, policy_schema(), {.doc = "How a replica is chosen."})
+      .list("policy_rules", &ModelConfig::policy_rules, policy_rule_schema(),
+            {.doc = "Other policies for some requests: by tenant, name asked for, header or prompt length.",
+             .max_items = 100})
+      .list("shadow_policies", &ModelConfig::shadow_policies, policy_schema(),
+            {.doc = "Policies that are asked about every prompt and never obeyed: receipts and metrics tell what they "
+                    "would have saved, in predicted seconds.",
+             .max_items = 16})
       .list("endpoints", &ModelConfig::endpoints, endpoint_schema(),
             {.doc = "Where it is served.", .required = true, .min_items = 1, .max_items = 4096, .item_key = "address"})
       .check([](const ModelConfig& model, CheckContext& context) {
         if (model.name.empty()) context.error("name", "is empty");
+        check_rules(model, context);
+        check_shadows(model, context);
       });
   return schema;
 }

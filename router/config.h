@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "config/config.h"
 #include "config/difference.h"
-#include "policies/policy_config.h"
+#include "policies/policy_rules.h"
 #include "router/http_limits.h"
 #include "text/added_tokens.h"
 #include "text/answer/answer_format.h"
@@ -55,6 +55,7 @@ struct IndexConfig {
 struct EndpointConfig {
   std::string address;     // "unix:/path" or "host:port"
   std::string token_file;  // holds the engine's token; empty: none needed
+  Labels labels = {};      // for policies that tell replicas apart
 };
 
 enum class MaxTokensRule { kClamp, kRefuse };
@@ -76,6 +77,8 @@ struct ModelConfig {
   MaxTokensRule max_tokens_rule = MaxTokensRule::kClamp;
   int64_t encoder_cache_bytes = int64_t{256} << 20;
   PolicyConfig policy;
+  std::vector<PolicyRule> policy_rules;
+  std::vector<PolicyConfig> shadow_policies;
   std::vector<EndpointConfig> endpoints;
 };
 

@@ -111,6 +111,9 @@ double Dispatch::since_arrival_s() const {
 }
 
 void Dispatch::start() {
+  const Earlier earlier = job_.model->history().follow(job_.view, job_.chain);
+  receipt_->earlier_tokens = earlier.tokens;
+  receipt_->rewritten = earlier.rewritten;
   if (job_.model->waiting_room().empty()) {
     attempt();
   } else {
@@ -123,11 +126,16 @@ void Dispatch::attempt() {
     finish(last_failure_);
     return;
   }
-  Route route = job_.model->route({.chain = job_.chain, .view = job_.view, .avoid = tried_});
+  RouteQuery query{.chain = job_.chain, .view = job_.view, .avoid = tried_};
+  query.view.tenant = receipt_->tenant;
+  query.view.model = job_.asked_model;
+  query.view.header = [this](std::string_view name) { return exchange_->request().header(name); };
+  Route route = job_.model->route(query);
   describe_route(route, *receipt_);
   if (route.replica) {
     send(std::move(route));
   } else {
+    filtered_ = route.decision.reason == "filtered";
     nobody();
   }
 }
@@ -137,6 +145,8 @@ void Dispatch::send(Route route) {
   receipt_->attempt = attempts_;
   replica_ = route.replica;
   trust_ = route.candidates[route.decision.candidate].trust;
+  placed_tokens_ = route.candidates[route.decision.candidate].placed_tokens;
+  removals_mark_ = replica_->removals().mark();
   tried_.push_back(replica_);
   waiting_ = false;
   if (place_ != 0) {
@@ -164,7 +174,9 @@ void Dispatch::nobody() {
     return;
   }
   if (last_failure_.ok()) {
-    last_failure_ = unavailable(fmt::format("No replica of '{}' is ready", job_.model->name()));
+    last_failure_ = filtered_ ? failed_precondition(fmt::format(
+                                    "No replica of '{}' that is ready passes the policy's filters", job_.model->name()))
+                              : unavailable(fmt::format("No replica of '{}' is ready", job_.model->name()));
   }
   finish(last_failure_);
 }
@@ -292,9 +304,18 @@ void Dispatch::finish(const Status& status) {
 void Dispatch::close_receipt(std::string_view outcome) {
   receipt_->outcome = outcome;
   receipt_->total_s = since_arrival_s();
-  if (outcome == status_code_name(StatusCode::kOk)) receipt_->loss = explain_loss(*receipt_, trust_);
+  if (outcome == status_code_name(StatusCode::kOk)) explain_loss();
   services_.metrics.prompt_done(*receipt_);
   services_.receipts.add(receipt_);
+}
+
+void Dispatch::explain_loss() {
+  LossFacts facts{.trust = trust_, .placed_tokens = placed_tokens_};
+  const auto missing = static_cast<size_t>(receipt_->delivered_tokens / kBlockTokens);
+  if (receipt_->delivered_tokens < receipt_->predicted_tokens && missing < job_.chain.size()) {
+    facts.may_have_gone = replica_->removals().may_have_gone(job_.chain[missing], removals_mark_);
+  }
+  attribute_loss(facts, *receipt_);
 }
 
 void Dispatch::cancel(std::string_view outcome) {

@@ -36,9 +36,10 @@ struct DispatchJob {
   RequestView view;
   MonotonicNs arrived_ns = 0;
   MonotonicNs deadline_ns = 0;  // 0 = none
-  // For the receipt.
+  // For rules and the receipt.
   std::string request_id;
   std::string tenant;
+  std::string asked_model;  // as the client wrote it
 };
 
 class Dispatch : public std::enable_shared_from_this<Dispatch> {
@@ -70,6 +71,7 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   void on_failed(const Status& status);
   void finish(const Status& status);
   void close_receipt(std::string_view outcome);
+  void explain_loss();
   double since_arrival_s() const;
 
   Services& services_;
@@ -78,10 +80,13 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   DispatchJob job_;
   std::shared_ptr<Receipt> receipt_;  // of the attempt under way; not touched again once the ring has it
   Trust trust_ = Trust::kPredicted;
+  int64_t placed_tokens_ = 0;  // of what was predicted of the replica
+  RecentRemovals::Mark removals_mark_ = 0;
   int attempts_ = 0;
   std::shared_ptr<Replica> replica_;
   std::shared_ptr<UpstreamCall> call_;
   std::vector<std::shared_ptr<Replica>> tried_;
+  bool filtered_ = false;          // the policy's strict filters left nobody
   bool some_full_ = false;         // one of `tried_` refused for want of room
   WaitingRoom::Ticket place_ = 0;  // in the waiting room; kept until the prompt seems accepted
   bool waiting_ = false;           // stands there, and no replica is being asked

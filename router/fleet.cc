@@ -84,9 +84,10 @@ Status Fleet::apply(const GatewayConfig& config) {
       } else {
         const Result<ReplicaId> id = index_->write([](RadixIndex& index) { return index.add_replica(); });
         if (!id.ok()) return id.status();
-        auto replica = std::make_shared<Replica>(endpoint.address, model_config.name, opened[key], *id);
+        auto replica = std::make_shared<Replica>(endpoint.address, model_config.name, opened[key], *id, clock_);
         monitor = std::make_shared<ReplicaMonitor>(std::move(replica), model, index_, queue_, clock_, timing_);
       }
+      monitor->replica()->set_labels(endpoint.labels);
       replicas.push_back(monitor->replica());
     }
     model->set_replicas(std::move(replicas));

@@ -191,5 +191,20 @@ TEST_F(FleetTest, LoadOfOthersIsAddedToOurOwn) {
   ASSERT_TRUE(eventually([&] { return load().queued_uncached_tokens == 500 && load().running == 3; }));
 }
 
+TEST(ReplicaBooks, RunOnTheClockTheyWereGiven) {
+  ManualClock clock;
+  Replica replica("a", "m", std::make_shared<TestUpstream>("a"), 0, clock);
+  LoadShare share{.sequences = 1, .uncached_tokens = 40, .prefill_s = 2};
+  replica.book_sent(share);
+  clock.advance_s(1.5);
+  Candidate candidate;
+  replica.fill(candidate);
+  EXPECT_DOUBLE_EQ(candidate.queued_prefill_s, 0.5);
+  replica.book_started(share);
+  replica.fill(candidate);
+  EXPECT_DOUBLE_EQ(candidate.queued_prefill_s, 0);
+  EXPECT_EQ(candidate.running, 1);
+}
+
 }  // namespace
 }  // namespace warmpath

@@ -100,9 +100,18 @@ struct Metrics::Parts {
       counter("warmpath_best_cached_tokens_total", "Prompt tokens held by the replica that held most, chosen or not.");
   Family<Counter>& base =
       counter("warmpath_base_cached_tokens_total", "Prompt tokens that every usable replica held when it was routed.");
-  Family<Counter>& lost = counter("warmpath_lost_cached_tokens_total", "Best less delivered, by reason.");
+  Family<Counter>& lost = counter("warmpath_lost_cached_tokens_total",
+                                  "Prompt tokens computed although somebody had computed them, by reason.");
   Family<Counter>& completion_tokens = counter("warmpath_completion_tokens_total", "Tokens generated.");
   Family<Counter>& routed = counter("warmpath_routed_total", "Prompts sent to a replica, by outcome.");
+  Family<Counter>& shadow_choices =
+      counter("warmpath_shadow_choices_total", "What shadow policies would have chosen: the same replica, or another.");
+  Family<Counter>& shadow_regret =
+      counter("warmpath_shadow_regret_seconds_total",
+              "Predicted seconds that a shadow policy's choices would have been cheaper by.");
+  Family<Counter>& shadow_avoided =
+      counter("warmpath_shadow_avoided_seconds_total",
+              "Predicted seconds that a shadow policy's choices would have been dearer by.");
   Family<Counter>& failovers = counter("warmpath_failovers_total", "Prompts sent again to another replica.");
   Family<Counter>& gone = counter("warmpath_client_gone_total", "Clients that left before their answer was complete.");
   Family<Counter>& calls = counter("warmpath_tool_calls_total", "Calls of tools in answers.");
@@ -211,6 +220,13 @@ void Metrics::prompt_done(const Receipt& receipt) {
             })
         ->Increment();
   }
+  for (const ReceiptShadow& shadow : receipt.shadows) {
+    prometheus::Labels labels = {{"model", receipt.model}, {"shadow", shadow.policy}};
+    if (shadow.regret_s > 0) parts_->shadow_regret.Add(labels).Increment(shadow.regret_s);
+    if (shadow.regret_s < 0) parts_->shadow_avoided.Add(labels).Increment(-shadow.regret_s);
+    labels["choice"] = shadow.replica == receipt.replica ? "same" : "other";
+    parts_->shadow_choices.Add(labels).Increment();
+  }
   const ModelSeries& model = parts_->of_model(receipt.model);
   model.decide_seconds->Observe(receipt.decide_s);
   if (receipt.outcome != "ok") return;
@@ -222,9 +238,11 @@ void Metrics::prompt_done(const Receipt& receipt) {
   model.best->Increment(count(receipt.best_tokens));
   model.base->Increment(count(receipt.base_tokens));
   model.completion_tokens->Increment(count(receipt.completion_tokens));
-  if (receipt.best_tokens > receipt.delivered_tokens) {
-    parts_->lost.Add({{"model", receipt.model}, {"reason", std::string(loss_reason_name(receipt.loss))}})
-        .Increment(count(receipt.best_tokens - receipt.delivered_tokens));
+  for (size_t reason = 0; reason < kLossReasons; ++reason) {
+    if (receipt.lost_tokens[reason] == 0) continue;
+    const std::string_view name = loss_reason_name(static_cast<LossReason>(reason));
+    parts_->lost.Add({{"model", receipt.model}, {"reason", std::string(name)}})
+        .Increment(count(receipt.lost_tokens[reason]));
   }
 }
 

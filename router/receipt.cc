@@ -1,5 +1,6 @@
 #include "router/receipt.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "router/wire/json_writer.h"
@@ -61,6 +62,8 @@ void append_candidate(std::string& out, const ReceiptCandidate& candidate) {
   cost.seconds("fetch_s", candidate.cost.fetch_s);
   cost.seconds("price_s", candidate.cost.price_s);
   cost.seconds("decode_s", candidate.cost.decode_s);
+  cost.seconds("base_credit_s", candidate.cost.base_credit_s);
+  cost.seconds("patience_credit_s", candidate.cost.patience_credit_s);
   cost.seconds("total", candidate.cost.total);
   cost.close();
   object.close();
@@ -74,18 +77,21 @@ std::string_view loss_reason_name(LossReason reason) {
       return "none";
     case LossReason::kCold:
       return "cold";
-    case LossReason::kOtherReplica:
-      return "other_replica";
     case LossReason::kEvicted:
       return "evicted";
-    case LossReason::kExpectation:
-      return "expectation";
+    case LossReason::kWrongReplica:
+      return "wrong_replica";
+    case LossReason::kStaleIndex:
+      return "stale_index";
+    case LossReason::kTokenMismatch:
+      return "token_mismatch";
   }
   return "unknown";
 }
 
 size_t Receipt::bytes() const {
-  size_t total = sizeof(Receipt) + request_id.size() + tenant.size() + model.size() + replica.size();
+  size_t total = sizeof(Receipt) + request_id.size() + tenant.size() + model.size() + replica.size() + policy.size();
+  for (const ReceiptShadow& shadow : shadows) total += sizeof shadow + shadow.policy.size() + shadow.replica.size();
   for (const ReceiptCandidate& candidate : candidates) total += sizeof candidate + candidate.replica.size();
   return total;
 }
@@ -98,6 +104,11 @@ void describe_route(const Route& route, Receipt& receipt) {
   receipt.best_tokens = route.best_tokens;
   receipt.base_tokens = route.base_tokens;
   receipt.decide_s = route.decide_s;
+  receipt.shadows.clear();
+  for (const ShadowChoice& choice : route.shadows) {
+    receipt.shadows.push_back(
+        {choice.policy, choice.candidate ? route.replicas[*choice.candidate]->name() : "", choice.regret_s});
+  }
   receipt.candidates.clear();
   receipt.candidates.reserve(route.candidates.size());
   for (size_t n = 0; n < route.candidates.size(); ++n) {
@@ -116,14 +127,33 @@ void describe_route(const Route& route, Receipt& receipt) {
   }
 }
 
-LossReason explain_loss(const Receipt& receipt, Trust trust) {
-  if (receipt.best_tokens == 0 && receipt.delivered_tokens == 0) return LossReason::kCold;
-  if (receipt.delivered_tokens >= receipt.best_tokens) return LossReason::kNone;
-  if (receipt.delivered_tokens >= receipt.predicted_tokens) return LossReason::kOtherReplica;
-  for (const ReceiptCandidate& candidate : receipt.candidates) {
-    if (candidate.replica == receipt.replica && candidate.placed_tokens > 0) return LossReason::kExpectation;
+void attribute_loss(const LossFacts& facts, Receipt& receipt) {
+  // Whole blocks are what caches hold; the last prompt token is always computed.
+  const auto whole = [](int64_t tokens) { return std::max<int64_t>(tokens, 0) / kBlockTokens * kBlockTokens; };
+  const int64_t delivered = whole(receipt.delivered_tokens);
+  const int64_t predicted = whole(receipt.predicted_tokens);
+  const int64_t best = whole(receipt.best_tokens);
+  const int64_t earlier = std::min(receipt.earlier_tokens, whole(receipt.prompt_tokens - 1));
+  receipt.lost_tokens = {};
+  const auto lose = [&](LossReason reason, int64_t tokens) {
+    receipt.lost_tokens[static_cast<size_t>(reason)] += std::max<int64_t>(tokens, 0);
+  };
+  lose(receipt.rewritten ? LossReason::kTokenMismatch : LossReason::kEvicted,
+       earlier - std::max({best, predicted, delivered}));
+  lose(LossReason::kWrongReplica, best - std::max(predicted, delivered));
+  if (predicted > delivered) {
+    const bool held_came_true = delivered >= whole(receipt.predicted_tokens - facts.placed_tokens);
+    LossReason reason = LossReason::kTokenMismatch;
+    if (facts.trust != Trust::kExact || (facts.placed_tokens > 0 && held_came_true)) {
+      reason = LossReason::kStaleIndex;
+    } else if (facts.may_have_gone) {
+      reason = LossReason::kEvicted;
+    }
+    lose(reason, predicted - delivered);
   }
-  return trust == Trust::kExact ? LossReason::kEvicted : LossReason::kExpectation;
+  if (delivered == 0 && best == 0 && earlier == 0) lose(LossReason::kCold, whole(receipt.prompt_tokens));
+  const auto most = std::max_element(receipt.lost_tokens.begin(), receipt.lost_tokens.end());
+  receipt.loss = *most > 0 ? static_cast<LossReason>(most - receipt.lost_tokens.begin()) : LossReason::kNone;
 }
 
 std::string receipt_json(const Receipt& receipt) {
@@ -145,7 +175,15 @@ std::string receipt_json(const Receipt& receipt) {
   object.number("delivered_tail_tokens", receipt.tail_tokens);
   object.number("best_cached_tokens", receipt.best_tokens);
   object.number("base_cached_tokens", receipt.base_tokens);
+  object.number("earlier_tokens", receipt.earlier_tokens);
   object.text("lost", loss_reason_name(receipt.loss));
+  object.name("lost_tokens");
+  ObjectWriter lost(out);
+  for (size_t reason = 0; reason < kLossReasons; ++reason) {
+    if (receipt.lost_tokens[reason] == 0) continue;
+    lost.number(loss_reason_name(static_cast<LossReason>(reason)), receipt.lost_tokens[reason]);
+  }
+  lost.close();
   object.number("completion_tokens", receipt.completion_tokens);
   object.seconds("decide_s", receipt.decide_s);
   object.seconds("queue_s", receipt.queue_s);
@@ -157,6 +195,17 @@ std::string receipt_json(const Receipt& receipt) {
   for (size_t n = 0; n < receipt.candidates.size(); ++n) {
     if (n > 0) out += ',';
     append_candidate(out, receipt.candidates[n]);
+  }
+  out += ']';
+  object.name("shadows");
+  out += '[';
+  for (size_t n = 0; n < receipt.shadows.size(); ++n) {
+    if (n > 0) out += ',';
+    ObjectWriter shadow(out);
+    shadow.text("policy", receipt.shadows[n].policy);
+    shadow.text("replica", receipt.shadows[n].replica);
+    shadow.seconds("regret_s", receipt.shadows[n].regret_s);
+    shadow.close();
   }
   out += ']';
   object.close();

@@ -18,38 +18,48 @@ std::string_view replica_state_name(ReplicaState state) {
   return "unknown";
 }
 
-Replica::Replica(std::string name, std::string model, std::shared_ptr<Upstream> upstream, ReplicaId index_id)
-    : name_(std::move(name)), model_(std::move(model)), upstream_(std::move(upstream)), index_id_(index_id) {}
+Replica::Replica(std::string name, std::string model, std::shared_ptr<Upstream> upstream, ReplicaId index_id,
+                 const Clock& clock)
+    : name_(std::move(name)),
+      model_(std::move(model)),
+      upstream_(std::move(upstream)),
+      clock_(clock),
+      index_id_(index_id) {}
 
-void Replica::book_sent(LoadShare& share, MonotonicNs now) {
+void Replica::book_sent(LoadShare& share) {
   const std::lock_guard lock(mutex_);
   own_.queued += share.sequences;
   own_.queued_tokens += share.uncached_tokens;
-  share.ticket = prefills_.sent(share.prefill_s, now);
+  share.ticket = prefills_.sent(share.prefill_s, clock_.now_ns());
 }
 
-void Replica::book_started(LoadShare& share, MonotonicNs now) {
+void Replica::book_started(LoadShare& share) {
   if (share.started) return;
   share.started = true;
   const std::lock_guard lock(mutex_);
   own_.queued -= share.sequences;
   own_.queued_tokens -= share.uncached_tokens;
-  prefills_.ended(share.ticket, now);
+  prefills_.ended(share.ticket, clock_.now_ns());
   own_.running += share.sequences;
 }
 
-void Replica::book_finished(const LoadShare& share, MonotonicNs now) {
+void Replica::book_finished(const LoadShare& share) {
   const std::lock_guard lock(mutex_);
   if (share.started) {
     own_.running -= share.sequences;
   } else {
     own_.queued -= share.sequences;
     own_.queued_tokens -= share.uncached_tokens;
-    prefills_.ended(share.ticket, now);
+    prefills_.ended(share.ticket, clock_.now_ns());
   }
 }
 
-void Replica::fill(Candidate& candidate, MonotonicNs now) const {
+void Replica::set_labels(const Labels& labels) {
+  const std::lock_guard lock(mutex_);
+  if (labels_.empty() ? !labels.empty() : labels_.back() != labels) labels_.push_back(labels);
+}
+
+void Replica::fill(Candidate& candidate) const {
   candidate.replica = index_id();
   candidate.trust = trust();
   const std::lock_guard lock(mutex_);
@@ -58,8 +68,9 @@ void Replica::fill(Candidate& candidate, MonotonicNs now) const {
   candidate.running = own_.running + others_.running;
   candidate.queued = own_.queued + others_.queued;
   candidate.queued_uncached_tokens = own_.queued_tokens + others_.queued_tokens;
-  candidate.queued_prefill_s = prefills_.remaining_s(now);
+  candidate.queued_prefill_s = prefills_.remaining_s(clock_.now_ns());
   candidate.unpredicted_tokens = others_.queued_tokens;
+  candidate.labels = labels_.empty() ? nullptr : &labels_.back();
   candidate.max_running = description_.max_running;
   candidate.capacity_tokens = description_.device_blocks * description_.block_tokens;
   candidate.resident_tokens = (stats_.used_blocks + stats_.cached_blocks) * description_.block_tokens;

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,6 +17,7 @@
 #include "policies/candidate.h"
 #include "policies/prefill_book.h"
 #include "proto/describe.h"
+#include "router/recent_removals.h"
 #include "router/upstream.h"
 
 namespace warmpath {
@@ -34,19 +36,23 @@ struct LoadShare {
 
 class Replica {
  public:
-  Replica(std::string name, std::string model, std::shared_ptr<Upstream> upstream, ReplicaId index_id);
+  // `clock` outlives it.
+  Replica(std::string name, std::string model, std::shared_ptr<Upstream> upstream, ReplicaId index_id,
+          const Clock& clock);
 
   const std::string& name() const { return name_; }    // its address
   const std::string& model() const { return model_; }  // the served name
   Upstream& upstream() const { return *upstream_; }
 
-  void book_sent(LoadShare& share, MonotonicNs now = SystemClock::instance().now_ns());
+  void book_sent(LoadShare& share);
   // Its first token is there.
-  void book_started(LoadShare& share, MonotonicNs now = SystemClock::instance().now_ns());
-  void book_finished(const LoadShare& share, MonotonicNs now = SystemClock::instance().now_ns());
+  void book_started(LoadShare& share);
+  void book_finished(const LoadShare& share);
 
+  // Of its endpoint. What a candidate was given stays valid as long as the replica lives, whatever is set later.
+  void set_labels(const Labels& labels);
   // Everything but the cached tokens and the rates.
-  void fill(Candidate& candidate, MonotonicNs now = SystemClock::instance().now_ns()) const;
+  void fill(Candidate& candidate) const;
   bool usable() const;  // ready and not draining
   ReplicaState state() const;
   ReplicaId index_id() const { return index_id_.load(std::memory_order_acquire); }
@@ -54,6 +60,7 @@ class Replica {
   ReplicaDescription description() const;
   ReplicaStats stats() const;
   std::string trouble() const;  // why it is not ready, for people
+  RecentRemovals& removals() { return removals_; }
 
   // The monitor's side.
   void set_state(ReplicaState state, std::string trouble);
@@ -72,17 +79,20 @@ class Replica {
   const std::string name_;
   const std::string model_;
   const std::shared_ptr<Upstream> upstream_;
+  const Clock& clock_;
   std::atomic<ReplicaId> index_id_;
   std::atomic<Trust> trust_{Trust::kPredicted};
+  RecentRemovals removals_;
 
   mutable std::mutex mutex_;
   ReplicaState state_ = ReplicaState::kConnecting;
   std::string trouble_ = "not connected yet";
   ReplicaDescription description_;
   ReplicaStats stats_;
-  Load own_;              // by this gateway
-  Load others_;           // what the last report showed beyond our own
-  PrefillBook prefills_;  // own prompts without a first token
+  Load own_;                  // by this gateway
+  Load others_;               // what the last report showed beyond our own
+  PrefillBook prefills_;      // own prompts without a first token
+  std::list<Labels> labels_;  // all there ever were, the current ones last; one more per reload that changes them
 };
 
 }  // namespace warmpath

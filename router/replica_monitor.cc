@@ -226,6 +226,7 @@ void ReplicaMonitor::on_batch(uint64_t subscription, const KvEventBatch& batch) 
   }
   const ReplicaId id = replica_->index_id();
   const MonotonicNs now = clock_.now_ns();
+  replica_->removals().note(batch);
   Trust trust{};
   const FeedOutcome outcome = index_->write([&](RadixIndex& index) {
     FeedOutcome applied = index.apply(id, batch, now);

@@ -23,12 +23,26 @@ bool contains(std::span<const std::shared_ptr<Replica>> list, const std::shared_
 }  // namespace
 
 ServedModel::ServedModel(ModelConfig config, std::shared_ptr<SharedIndex> index, double placement_s, const Clock& clock)
-    : name_(config.name),
-      index_(std::move(index)),
-      placement_s_(placement_s),
-      clock_(clock),
-      config_(std::move(config)),
-      policy_(make_policy(config_.policy)) {}
+    : name_(config.name), index_(std::move(index)), placement_s_(placement_s), clock_(clock) {
+  use_policies(config);
+  config_ = std::move(config);
+}
+
+// What stays the same keeps what it remembers.
+void ServedModel::use_policies(const ModelConfig& config) {
+  if (!policy_ || config.policy != config_.policy || config.policy_rules != config_.policy_rules) {
+    policy_ = make_policy(config.policy, config.policy_rules);
+  }
+  std::vector<Shadow> shadows;
+  for (const PolicyConfig& shadow : config.shadow_policies) {
+    std::shared_ptr<Policy> policy;
+    for (const Shadow& known : shadows_ ? *shadows_ : std::vector<Shadow>()) {
+      if (known.config == shadow) policy = known.policy;
+    }
+    shadows.push_back({shadow, policy ? std::move(policy) : std::shared_ptr<Policy>(make_policy(shadow))});
+  }
+  shadows_ = std::make_shared<const std::vector<Shadow>>(std::move(shadows));
+}
 
 ModelConfig ServedModel::config() const {
   const std::lock_guard lock(mutex_);
@@ -54,14 +68,16 @@ Route ServedModel::route(const RouteQuery& query) {
   const MonotonicNs begun = clock_.now_ns();
   Route route;
   std::shared_ptr<Policy> policy;
+  std::shared_ptr<const std::vector<Shadow>> shadows;
   {
     const std::lock_guard lock(mutex_);
     route.replicas = replicas_;
     policy = policy_;
+    shadows = shadows_;
+    route.policy = config_.policy.shown_name();
   }
   thread_local IndexMatches matches;
   index_->query(query.chain, begun, matches);
-  route.policy = policy->name();
   route.candidates.resize(route.replicas.size());
   std::optional<int64_t> everywhere;
   for (size_t n = 0; n < route.replicas.size(); ++n) {
@@ -77,6 +93,8 @@ Route ServedModel::route(const RouteQuery& query) {
   }
   route.base_tokens = everywhere.value_or(0);
   route.decision = policy->decide(query.view, route.candidates, thread_rng(), begun);
+  if (!route.decision.policy.empty()) route.policy = route.decision.policy;
+  if (!shadows->empty() && query.avoid.empty()) route.shadows = ask_shadows(*shadows, query.view, route, begun);
   if (route.decision.verdict == Verdict::kRoute) {
     const Candidate& chosen = route.candidates[route.decision.candidate];
     route.replica = route.replicas[route.decision.candidate];
@@ -92,6 +110,23 @@ Route ServedModel::route(const RouteQuery& query) {
   return route;
 }
 
+std::vector<ShadowChoice> ServedModel::ask_shadows(const std::vector<Shadow>& shadows, const RequestView& view,
+                                                   const Route& route, MonotonicNs now) {
+  std::vector<ShadowChoice> choices;
+  for (const Shadow& shadow : shadows) {
+    ShadowChoice& choice = choices.emplace_back();
+    choice.policy = shadow.config.shown_name();
+    const Decision decision = shadow.policy->decide(view, route.candidates, thread_rng(), now);
+    if (decision.verdict != Verdict::kRoute) continue;
+    choice.candidate = decision.candidate;
+    if (route.decision.verdict != Verdict::kRoute || decision.candidate == route.decision.candidate) continue;
+    const PredictedSecondsOptions yardstick;
+    choice.regret_s = seconds_cost(view, route.candidates[route.decision.candidate], yardstick).total -
+                      seconds_cost(view, route.candidates[decision.candidate], yardstick).total;
+  }
+  return choices;
+}
+
 void ServedModel::learn(ReplicaId replica, const RequestTimings& timings, int64_t cached_tokens,
                         int64_t completion_tokens) {
   rates_.observe(replica, timings, cached_tokens, clock_.now_ns());
@@ -102,8 +137,7 @@ void ServedModel::learn(ReplicaId replica, const RequestTimings& timings, int64_
 
 void ServedModel::set_config(const ModelConfig& config) {
   const std::lock_guard lock(mutex_);
-  // A reload that leaves the policy alone must not make it forget its sessions.
-  if (config.policy != config_.policy) policy_ = make_policy(config.policy);
+  use_policies(config);
   config_ = config;
 }
 
@@ -119,11 +153,14 @@ void ServedModel::set_identity(std::shared_ptr<const ModelIdentity> identity) {
 
 void ServedModel::forget(ReplicaId replica) {
   std::shared_ptr<Policy> policy;
+  std::shared_ptr<const std::vector<Shadow>> shadows;
   {
     const std::lock_guard lock(mutex_);
     policy = policy_;
+    shadows = shadows_;
   }
   policy->forget(replica);
+  for (const Shadow& shadow : *shadows) shadow.policy->forget(replica);
   rates_.forget(replica);
 }
 

@@ -6,14 +6,16 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "policies/policy.h"
+#include "policies/policy_rules.h"
 #include "policies/rate_model.h"
 #include "router/config.h"
+#include "router/conversation_history.h"
 #include "router/model_identity.h"
 #include "router/replica.h"
 #include "router/shared_index.h"
@@ -29,17 +31,27 @@ struct RouteQuery {
   std::span<const std::shared_ptr<Replica>> avoid;  // tried already
 };
 
+// What a shadow policy would have done.
+struct ShadowChoice {
+  std::string policy;
+  std::optional<size_t> candidate;  // unset: nobody
+  // Predicted cost of what was chosen less that of this choice, by the formula of predicted_seconds (its defaults,
+  // without the base credit) whatever either policy goes by: above 0, it would have been better. 0 without a choice.
+  double regret_s = 0;
+};
+
 // One decision, as the receipt tells it.
 struct Route {
   std::shared_ptr<Replica> replica;  // null: nobody can take it
   ReplicaList replicas;              // the candidates', in their order
   std::vector<Candidate> candidates;
   Decision decision;
-  std::string_view policy;
-  int64_t predicted_tokens = 0;  // cached prompt tokens at the chosen replica
-  int64_t best_tokens = 0;       // at the replica that has most of the prompt
-  int64_t base_tokens = 0;       // at every replica that could take it: no reason to prefer one
-  double decide_s = 0;           // locate and decide
+  std::string policy;
+  std::vector<ShadowChoice> shadows;  // of a prompt's first attempt
+  int64_t predicted_tokens = 0;       // cached prompt tokens at the chosen replica
+  int64_t best_tokens = 0;            // at the replica that has most of the prompt
+  int64_t base_tokens = 0;            // at every replica that could take it: no reason to prefer one
+  double decide_s = 0;                // locate and decide
 };
 
 class ServedModel {
@@ -56,6 +68,7 @@ class ServedModel {
 
   Route route(const RouteQuery& query);
   WaitingRoom& waiting_room() { return waiting_room_; }
+  ConversationHistory& history() { return history_; }
 
   // What a finished prompt taught.
   void learn(ReplicaId replica, const RequestTimings& timings, int64_t cached_tokens, int64_t completion_tokens);
@@ -74,11 +87,21 @@ class ServedModel {
   const Clock& clock_;
   FleetRates rates_;
   WaitingRoom waiting_room_;
+  ConversationHistory history_;
   std::atomic<double> mean_output_tokens_{200};
 
   mutable std::mutex mutex_;
+  struct Shadow {
+    PolicyConfig config;
+    std::shared_ptr<Policy> policy;
+  };
+  void use_policies(const ModelConfig& config);  // REQUIRES mutex_, or the constructor
+  static std::vector<ShadowChoice> ask_shadows(const std::vector<Shadow>& shadows, const RequestView& view,
+                                               const Route& route, MonotonicNs now);
+
   ModelConfig config_;
   std::shared_ptr<Policy> policy_;
+  std::shared_ptr<const std::vector<Shadow>> shadows_;
   ReplicaList replicas_;
   std::shared_ptr<const ModelIdentity> identity_;
 };
