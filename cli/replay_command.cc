@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "loadtest/replay/replay.h"
+#include "loadtest/trace/shape.h"
 #include "loadtest/trace/trace_reader.h"
 
 namespace warmpath {

@@ -6,7 +6,9 @@
 #include "cli/command.h"
 #include "loadtest/simulate/study.h"
 #include "loadtest/simulate/study_report.h"
+#include "loadtest/trace/shape.h"
 #include "loadtest/trace/trace_reader.h"
+#include "router/config.h"
 
 namespace warmpath {
 
@@ -17,6 +19,7 @@ struct SimulateOptions {
   std::string trace;
   std::string shape;
   std::string policies = "predicted_seconds,session_sticky,least_requests,round_robin,pooled_cache";
+  std::string config;
   std::string kv_blocks = "10%";
   std::string model = "full";
   int block_tokens = 512;
@@ -46,6 +49,18 @@ Result<Trace> load_trace(const SimulateOptions& options) {
   return coarsened(*trace, options.block_tokens / trace->block_tokens);
 }
 
+// One arm for each model of a gateway's configuration: its policy, its rules, its endpoints' labels.
+Status add_configured_arms(const std::string& path, std::vector<StudyArm>& arms) {
+  const ConfigResult<GatewayConfig> config = load_config(gateway_schema(), path);
+  if (!config.ok()) return invalid_argument(config.error_text());
+  for (const ModelConfig& model : config.config->models) {
+    StudyArm arm{"config: " + model.name, model.policy, false, model.policy_rules, {}};
+    for (const EndpointConfig& endpoint : model.endpoints) arm.labels.push_back(endpoint.labels);
+    arms.push_back(std::move(arm));
+  }
+  return {};
+}
+
 Status run(SimulateOptions& options) {
   const Result<Trace> trace = load_trace(options);
   if (!trace.ok()) return trace.status();
@@ -73,6 +88,7 @@ Status run(SimulateOptions& options) {
   Result<std::vector<StudyArm>> arms = parse_arms(options.policies);
   if (!arms.ok()) return arms.status();
   options.study.arms = std::move(*arms);
+  if (!options.config.empty()) WARMPATH_RETURN_IF_ERROR(add_configured_arms(options.config, options.study.arms));
 
   const StudySettings settings = describe_study(*trace, options.study);
   if (!options.json) {
@@ -111,13 +127,19 @@ void add_simulate_command(CLI::App& app, CommandMain& selected) {
           ->check(CLI::ExistingFile);
   CLI::Option* shape = command->add_option(
       "--shape", options->shape,
-      "made-up sessions instead: sessions=64,turns=20,base=8000,first=2000,turn=700,output=300,think=10");
+      "made-up sessions instead: sessions=64,turns=20,base=8000,first=2000,turn=700,output=300,think=10; also\n"
+      "documents=4,document=20000 (each session reads one) and agents=8,agent=20000 (sub-agents that start at once)");
   trace->excludes(shape);
   command
       ->add_option("--policy", options->policies,
                    "policies, separated by commas: names, all, pooled_cache (a bound: one cache for the whole\n"
                    "fleet), or {name: predicted_seconds, price: 4}")
       ->capture_default_str();
+  command
+      ->add_option("--config", options->config,
+                   "a gateway's configuration: the policy, rules and labels of each of its models as one more row.\n"
+                   "Rules by tenant or header never match here; those by prompt length do")
+      ->check(CLI::ExistingFile);
   command->add_option("--replicas", base.replicas, "")->capture_default_str()->check(CLI::Range(1, 4096));
   command->add_option("--kv-blocks", options->kv_blocks, "of each replica: a number, or a share of the trace's: 10%")
       ->capture_default_str();
@@ -167,6 +189,11 @@ void add_simulate_command(CLI::App& app, CommandMain& selected) {
   command->add_option("--gateways", base.gateways, "")->capture_default_str()->check(CLI::Range(1, 64));
   command->add_option("--event-delay-ms", options->event_delay_ms, "of KV events")->check(CLI::NonNegativeNumber);
   command->add_option("--event-loss", base.event_loss, "share of event messages lost")->check(CLI::Range(0.0, 1.0));
+  command
+      ->add_option("--placement-s", base.placement_s,
+                   "how long a routed prompt counts as held where it was sent, unless events confirm it")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--no-events", options->no_events, "replicas announce nothing");
   command->add_flag("--no-session-ids", options->no_session_ids, "clients do not name their sessions");
   command->add_option("--restart-every", base.restart_every_s, "seconds after which the next replica restarts")

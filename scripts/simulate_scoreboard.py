@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs `warmpath simulate` over a fixed grid and writes the scoreboard as Markdown (docs/simulate_scoreboard.md).
 
-Usage: scripts/simulate_scoreboard.py WARMPATH TRACES_FOLDER OUT.md [--seeds N]
+Usage: scripts/simulate_scoreboard.py WARMPATH TRACES_FOLDER OUT.md [--seeds N] [--policies A,B]
 Finished cells are kept in OUT.md.cells, one JSON object a line, so an interrupted run goes on where it stopped.
 """
 import argparse
@@ -24,6 +24,35 @@ def cells(traces):
                 yield f"conversation, N {replicas}, C {blocks}, rho {rho}", conversation + size + ["--rho", rho]
             for rho in ("0.4", "0.2") if replicas < 64 and blocks != "25%" else ():
                 yield f"coding agents, N {replicas}, C {blocks}, rho {rho}", sessions + size + ["--rho", rho]
+
+
+EVENTS = (("at once", []), ("50 ms late, 1 % lost", ["--event-delay-ms", "50", "--event-loss", "0.01"]),
+          ("none", ["--no-events"]))
+
+
+def gateway_cells(traces):
+    """How much of a single gateway's hits several gateways keep, of the policy that goes by caches."""
+    common = ["--trace", f"{traces}/mooncake_conversation.jsonl", "--jitter", "3", "--replicas", "8", "--kv-blocks",
+              "10%", "--rho", "0.9", "--policy", "predicted_seconds"]
+    for gateways in (1, 2, 4, 8):
+        for name, events in EVENTS:
+            yield f"{gateways} gateways, events {name}", common + events + ["--gateways", str(gateways)]
+
+
+def render_gateways(done):
+    rows = {title: done[title]["policies"][0] for title, _ in gateway_cells("") if title in done}
+    if len(rows) < len(list(gateway_cells(""))):
+        return ""
+    out = ["\n## Several gateways\n\nConversation, N 8, C 10%, rho 0.9, `predicted_seconds`; requests reach the gateways in "
+           "turn, and nothing is shared between them but what the replicas tell. Hit ratio of turns that are not their "
+           "session's first; in brackets, of the single gateway's with events at once; mean TTFT.\n",
+           "| events | " + " | ".join(f"{n} gateway{'s' if n > 1 else ''}" for n in (1, 2, 4, 8)) + " |\n|---|---|---|---|---|"]
+    alone = rows["1 gateways, events at once"]["follow_up_hit_ratio"]
+    for name, _ in EVENTS:
+        cells = [rows[f"{n} gateways, events {name}"] for n in (1, 2, 4, 8)]
+        out.append(f"| {name} | " + " | ".join(f"{cell['follow_up_hit_ratio']:.3f} ({cell['follow_up_hit_ratio'] / alone:.2f}), "
+                                               f"{cell['ttft_mean_s']:.2f} s" for cell in cells) + " |")
+    return "\n".join(out) + "\n"
 
 
 def render(results, all_cells):
@@ -62,6 +91,10 @@ def render(results, all_cells):
             f"its documented defaults; ± is half a 95 % interval over seeds{' (cells without ± are one seed)' if one else ''}. "
             f"{len(results)} of the grid's {all_cells} cells have been run. `pooled_cache` is a bound, not a policy: "
             "one cache as large as all together, which no replica has.\n\n")
+    shown = {row["policy"] for _, cell in results for row in cell["policies"]}
+    left_out = [name for name in POLICIES.split(",") if name not in shown]
+    if left_out:
+        head += f"Left out of this run, to save time: {', '.join(left_out)}.\n\n"
     return head + "\n".join(out) + "\n"
 
 
@@ -71,17 +104,21 @@ def main():
     parser.add_argument("traces")
     parser.add_argument("out")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--policies", default=POLICIES, help="fewer of them, for a run that ends sooner")
     options = parser.parse_args()
     kept = options.out + ".cells"
     done = {}
     if os.path.exists(kept):
         with open(kept) as file:
             done = {row["cell"]: row["result"] for row in map(json.loads, file)}
-    for title, arguments in [("", [])] + list(cells(options.traces)):
+    several = [(title, arguments) for title, arguments in gateway_cells(options.traces)]
+    for title, arguments in [("", [])] + list(cells(options.traces)) + several:
         if title and title in done:
             continue
         if title:
-            command = [options.warmpath, "simulate", "--json", "--policy", POLICIES, "--seeds", str(options.seeds)]
+            command = [options.warmpath, "simulate", "--json", "--seeds", str(options.seeds)]
+            if "--policy" not in arguments:
+                command += ["--policy", options.policies]
             done[title] = json.loads(subprocess.run(command + arguments, check=True, stdout=subprocess.PIPE,
                                                     stderr=subprocess.DEVNULL).stdout)
             with open(kept, "a") as file:
@@ -90,7 +127,7 @@ def main():
         results = [(title, done[title]) for title in grid if title in done]
         if results:
             with open(options.out, "w") as file:
-                file.write(render(results, len(grid)))
+                file.write(render(results, len(grid)) + render_gateways(done))
 
 
 if __name__ == "__main__":

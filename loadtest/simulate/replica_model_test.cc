@@ -7,6 +7,7 @@
 
 #include "loadtest/simulate/simulated_replica.h"
 #include "loadtest/simulate/study.h"
+#include "loadtest/trace/shape.h"
 #include "loadtest/trace/trace_reader.h"
 
 namespace warmpath {
@@ -174,6 +175,29 @@ TEST(TraceReader, CoarseBlocksNameTheSamePrefixes) {
   }
   EXPECT_EQ(trace_facts(coarse).ideal_cached[4], 1024);  // another session's first turn: the base
   EXPECT_FALSE(shape_trace("sesions=5", 1).ok());
+}
+
+TEST(Shape, SessionsMayShareADocumentAndStartSiblings) {
+  const Result<Trace> trace = shape_trace(
+      "sessions=3,turns=2,base=640,documents=2,document=1280,first=128,turn=64,output=64,agents=4,agent=320", 1);
+  ASSERT_TRUE(trace.ok());
+  ASSERT_EQ(trace->turns.size(), 3u * (2 + 4));
+  ASSERT_EQ(trace->threads.size(), 3u * (1 + 4));
+  const TraceTurn& first = trace->turns[0];
+  EXPECT_EQ(first.input_tokens, 640 + 1280 + 128);
+  ASSERT_EQ(first.blocks.size(), 3u);
+  EXPECT_EQ(first.blocks[0], (BlockRun{0, 10}));
+  EXPECT_TRUE(first.blocks[1] == (BlockRun{10, 20}) || first.blocks[1] == (BlockRun{30, 20}));
+  EXPECT_EQ(trace->turns[1].blocks[2].first, first.blocks[2].first) << "the second turn goes on with it";
+  EXPECT_EQ(trace->turns[1].blocks[2].count, 4u);
+  for (size_t n = 1; n < 5; ++n) {
+    EXPECT_EQ(trace->threads[n].after, 0) << "all at once";
+    const TraceTurn& agent = trace->turns[static_cast<size_t>(trace->threads[n].first)];
+    EXPECT_EQ(agent.input_tokens, 640 + 320 + 128);
+    EXPECT_EQ(agent.blocks[1], trace->turns[2].blocks[1]) << "siblings share this";
+    EXPECT_EQ(agent.blocks[2] == trace->turns[2].blocks[2], n == 1) << "and the rest is each one's own";
+  }
+  EXPECT_NE(trace->turns[8].blocks[1], trace->turns[2].blocks[1]) << "and other sessions' do not";
 }
 
 TEST(Study, NamesArmsAndTheirMistakes) {

@@ -69,6 +69,7 @@ Candidate SimulatedGateway::candidate_of(size_t replica, const RequestView& requ
     candidate.queued_prefill_s = book.prefills.remaining_s(now);
     candidate.unpredicted_tokens = book.others_tokens;
   }
+  if (!options_.labels.empty()) candidate.labels = &options_.labels[replica % options_.labels.size()];
   candidate.max_running = state.profile().max_running;
   const BlockCache& cache = state.cache();
   candidate.capacity_tokens = state.profile().kv_blocks * options_.block_tokens;

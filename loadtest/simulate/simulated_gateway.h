@@ -53,7 +53,8 @@ class SimulatedGateway {
     bool events = true;       // replicas announce their blocks; else placements only
     double placement_s = 30;
     int block_tokens = 512;
-    bool pooled = false;  // every replica can reach every block
+    bool pooled = false;                  // every replica can reach every block
+    std::span<const Labels> labels = {};  // SimulationOptions::labels; outlives the gateway
   };
 
   SimulatedGateway(Options options, std::unique_ptr<Policy> policy, const BlockNames& names, size_t replicas,

@@ -112,7 +112,8 @@ Simulation::Simulation(const Trace& trace, const SimulationOptions& options)
                                   .events = options.events && !options.pooled,
                                   .placement_s = options.placement_s,
                                   .block_tokens = trace.block_tokens,
-                                  .pooled = options.pooled},
+                                  .pooled = options.pooled,
+                                  .labels = options.labels},
         options.policy(), names_, options.replicas, stream(options.seed, kPolicyStream, n).next()));
   }
 }

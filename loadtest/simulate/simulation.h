@@ -17,7 +17,8 @@ namespace warmpath {
 struct SimulationOptions {
   size_t replicas = 8;
   ReplicaProfile profile;
-  std::vector<double> paces;  // per replica; 1 where there is none
+  std::vector<double> paces;   // per replica; 1 where there is none
+  std::vector<Labels> labels;  // replica n has those of n % size; none when empty
   // A fresh policy for each gateway.
   std::function<std::unique_ptr<Policy>()> policy = [] { return make_policy({}); };
   // One cache of all replicas' blocks together: a bound, not a policy.

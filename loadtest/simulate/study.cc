@@ -42,6 +42,7 @@ Result<std::vector<StudyArm>> parse_arms(const std::string& text) {
   for (const std::string& item : split(text)) {
     if (item == "all") {
       for (const std::string& name : policy_names()) {
+        if (name == "pipeline") continue;  // by itself it is predicted_seconds
         PolicyConfig config;
         config.name = name;
         arms.push_back({name, config, false});
@@ -68,7 +69,7 @@ Result<std::vector<StudyArm>> parse_arms(const std::string& text) {
     }
     ConfigResult<PolicyConfig> parsed = parse_config(policy_schema(), item, "--policy");
     if (!parsed.ok()) return invalid_argument(parsed.error_text());
-    arms.push_back({item, *parsed.config, false});
+    arms.push_back({parsed.config->label.empty() ? item : parsed.config->label, *parsed.config, false});
   }
   return arms;
 }
@@ -104,7 +105,8 @@ std::vector<StudyRow> run_study(const Trace& trace, const Study& study,
     for (size_t n; (n = next.fetch_add(1)) < all;) {
       const StudyArm& arm = study.arms[n / seeds];
       SimulationOptions options = study.base;
-      options.policy = [&arm] { return make_policy(arm.config); };
+      options.policy = [&arm] { return make_policy(arm.config, arm.rules); };
+      options.labels = arm.labels;
       options.pooled = arm.pooled;
       options.seed = study.base.seed + n % seeds;
       rows[n / seeds].outcomes[n % seeds] = simulate(trace, options);

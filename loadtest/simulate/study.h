@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "loadtest/simulate/simulation.h"
+#include "policies/policy_rules.h"
 
 namespace warmpath {
 
@@ -15,6 +16,9 @@ struct StudyArm {
   std::string label;
   PolicyConfig config;
   bool pooled = false;
+  // Of a gateway's configuration.
+  std::vector<PolicyRule> rules = {};
+  std::vector<Labels> labels = {};
 };
 
 // "predicted_seconds", "pooled_cache", or a policy's YAML: "{name: predicted_seconds, price: 4}". Several are separated

@@ -4,14 +4,10 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <unordered_map>
 #include <utility>
-
-#include "policies/rng.h"
 
 namespace warmpath {
 
@@ -374,57 +370,6 @@ Result<Trace> read_trace(const std::string& path) {
   text << file.rdbuf();
   if (file.bad()) return unavailable("cannot read the trace '" + path + "'");
   return parse_trace(std::move(text).str(), path);
-}
-
-Result<Trace> shape_trace(std::string_view shape, uint64_t seed) {
-  std::map<std::string, double> values{{"sessions", 64}, {"turns", 20},   {"base", 8000}, {"first", 2000},
-                                       {"turn", 700},    {"output", 300}, {"think", 10}};
-  for (size_t start = 0; start < shape.size();) {
-    const size_t end = std::min(shape.find(',', start), shape.size());
-    const std::string item(shape.substr(start, end - start));
-    start = end + 1;
-    const size_t equals = item.find('=');
-    const auto found = values.find(item.substr(0, equals));
-    char* rest = nullptr;
-    const double value = equals == std::string::npos ? -1 : std::strtod(item.c_str() + equals + 1, &rest);
-    if (found == values.end() || rest == nullptr || *rest != '\0' || !(value >= 0) || value > 1e7) {
-      return wrong("\"" + item +
-                   "\" is no part of a shape; write KEY=NUMBER with sessions, turns, base, first, turn, "
-                   "output or think");
-    }
-    found->second = value;
-  }
-  Trace trace;
-  trace.format = "shape";
-  trace.block_tokens = 64;
-  trace.sessions = static_cast<uint32_t>(values["sessions"]);
-  const auto turns = static_cast<int>(values["turns"]);
-  if (trace.sessions == 0 || turns == 0) return wrong("a shape needs sessions and turns");
-  if (values["sessions"] * turns > 1e7) return wrong("a shape of more than ten million turns");
-  const auto base_blocks = static_cast<uint32_t>(values["base"]) / static_cast<uint32_t>(trace.block_tokens);
-  trace.distinct_blocks = base_blocks;
-  Rng rng(seed);
-  for (uint32_t session = 0; session < trace.sessions; ++session) {
-    trace.threads.push_back({-1, static_cast<int32_t>(trace.turns.size())});
-    auto tokens = static_cast<int64_t>(values["base"] + values["first"]);
-    const uint32_t first_own = trace.distinct_blocks;
-    for (int n = 0; n < turns; ++n) {
-      TraceTurn turn;
-      turn.session = session;
-      turn.think_s = n == 0 ? 0 : -values["think"] * std::log(1 - rng.uniform());
-      turn.input_tokens = tokens;
-      turn.output_tokens = static_cast<int64_t>(values["output"]);
-      turn.base_tokens = static_cast<int64_t>(values["base"]);
-      const auto blocks = static_cast<uint32_t>(tokens / trace.block_tokens);
-      if (base_blocks > 0) turn.blocks.push_back({0, base_blocks});
-      if (blocks > base_blocks) turn.blocks.push_back({first_own, blocks - base_blocks});
-      trace.distinct_blocks = std::max(trace.distinct_blocks, first_own + (blocks - base_blocks));
-      turn.next = n + 1 < turns ? static_cast<int32_t>(trace.turns.size()) + 1 : -1;
-      trace.turns.push_back(std::move(turn));
-      tokens += static_cast<int64_t>(values["output"] + values["turn"]);
-    }
-  }
-  return trace;
 }
 
 }  // namespace warmpath

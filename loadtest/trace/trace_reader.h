@@ -25,10 +25,4 @@ Result<Trace> read_trace(const std::string& path);
 // `name` stands for the file in errors.
 Result<Trace> parse_trace(std::string_view text, const std::string& name);
 
-// Sessions that are nobody's, for experiments:
-// "sessions=64,turns=20,base=8000,first=2000,turn=700,output=300,think=10". Each session starts with the shared base
-// and `first` tokens of its own; each turn adds the answer and `turn` tokens; pauses are exponential with mean `think`.
-// Keys left out have the values above. Equal shapes and seeds are equal traces.
-Result<Trace> shape_trace(std::string_view shape, uint64_t seed);
-
 }  // namespace warmpath
