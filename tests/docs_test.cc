@@ -43,8 +43,9 @@ TEST(Docs, ConfigurationIsWhatTheCodeSays) {
 TEST(Docs, LinksLeadToFiles) {
   const std::regex link(R"(\]\(([^)#:]+)\))");
   std::vector<fs::path> pages{fs::path(WARMPATH_SOURCE_DIR) / "README.md"};
-  for (const auto& entry : fs::directory_iterator(fs::path(WARMPATH_SOURCE_DIR) / "docs"))
-    pages.push_back(entry.path());
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(WARMPATH_SOURCE_DIR) / "docs")) {
+    if (entry.is_regular_file()) pages.push_back(entry.path());
+  }
   int links = 0;
   for (const fs::path& page : pages) {
     const std::string text = read(page);
