@@ -54,7 +54,7 @@ bool PredictedCosts::fill(const RequestView& request, std::span<const Candidate>
       base_share = options_.replicate * share_of(share.sessions, eligible);
     }
   }
-  const double mean_s = note_prefill(cheapest_s);
+  const double mean_s = std::max(note_prefill(cheapest_s), 1e-9);
   const double patience = options_.patience * std::min(1.0, shortest_s / mean_s) * cheapest_s / (cheapest_s + mean_s);
 
   for (size_t n = 0; n < candidates.size(); ++n) {
