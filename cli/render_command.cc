@@ -37,7 +37,8 @@ Result<std::shared_ptr<const ChatTemplate>> load_template(const Options& options
   if (!options.template_file.empty()) {
     auto source = read_input(options.template_file, kMaxInputBytes);
     if (!source.ok()) return source.status();
-    return ChatTemplate::compile(std::move(*source), "", "");
+    // No model, so no tokens of its own: placeholders show where they go.
+    return ChatTemplate::compile(std::move(*source), "<|bos|>", "<|eos|>");
   }
   const std::string name(options.model.empty() ? default_model().name : std::string_view(options.model));
   std::error_code error;
@@ -121,7 +122,11 @@ void add_render_command(CLI::App& app, CommandMain& selected) {
   const auto options = std::make_shared<Options>();
   CLI::Option* model =
       command->add_option("--model", options->model, "use this model's chat template (default: the default model)");
-  command->add_option("--template", options->template_file, "use the chat template in this file")->excludes(model);
+  command
+      ->add_option("--template", options->template_file,
+                   "use the chat template in this file (its bos_token and eos_token, unless given: "
+                   "<|bos|> and <|eos|>)")
+      ->excludes(model);
   command->add_option("CONVERSATION.json", options->conversation_file, "the conversation (default: standard input)");
   command->add_flag("--exact", options->exact,
                     "give the template the messages as they are, without the gateway's adaptations");
