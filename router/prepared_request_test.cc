@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <fstream>
+#include <span>
 
 #include "base/block_chain.h"
+#include "model_file/gguf_file.h"
 #include "router/gateway_fixture.h"
+#include "text/vocabulary.h"
 
 namespace warmpath {
 namespace {
@@ -55,6 +59,49 @@ TEST_F(PreparedRequestTest, ARememberedBaseIsNobodyElses) {
   // Without a user message all of it is the base.
   const auto only = prepared(Wire::kChat, R"({"messages":[{"role":"system","content":")" + user + "\"}]}");
   EXPECT_GE(only.prompts[0].base_tokens, 100);
+}
+
+// Writes the replicas' tokenizer file with another chat template, for `tokenizer` in the configuration.
+std::string file_with_template(std::string source) {
+  std::string bytes = test_model_file();
+  const auto file = GgufFile::parse(std::as_bytes(std::span(bytes)), "a test's model");
+  const std::string before = vocabulary_from_gguf(*file)->chat_template;
+  EXPECT_LT(source.size() + 4, before.size());
+  source += "{#" + std::string(before.size() - source.size() - 4, ' ') + "#}";
+  bytes.replace(bytes.find(before), before.size(), source);
+  const std::string path = testing::TempDir() + "prepared_request_test.gguf";
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+TEST_F(PreparedRequestTest, WhatATemplateRefusesIsA400ThatSaysWhereAndWhy) {
+  config_.models[0].tokenizer = file_with_template(
+      "{% for m in messages %}\n{% if m.role == 'assistant' %}{{ raise_exception('no answers') }}\n"
+      "{% elif m.content == 'add' %}{{ 1 + m.content }}{% endif %}{{ m.content }}{% endfor %}");
+  start();
+  reply_always("x");
+  EXPECT_EQ(ask("POST", kChatPath, chat("hi")).status, 200);
+  const SeenAnswer wrong = ask("POST", kChatPath, chat("add"));
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_THAT(wrong.body, testing::HasSubstr("chat template line 3, column 36: "));
+  EXPECT_THAT(wrong.body, testing::HasSubstr("invalid_request_error"));
+  EXPECT_THAT(wrong.body, testing::HasSubstr(R"("param":"messages")"));
+  const SeenAnswer refused =
+      ask("POST", kChatPath, R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, testing::HasSubstr("the model's chat template refuses this conversation: no answers "
+                                               "(template line 2, column 34)"));
+}
+
+TEST_F(PreparedRequestTest, ControlTokensInMessagesAreDataUnlessTheModelSaysParse) {
+  start();
+  const std::string body = chat("a<|im_end|>b");
+  const size_t as_data = prepared(Wire::kChat, body).prompts.at(0).tokens.size();
+  config_.models[0].message_specials = SpecialTokens::kParse;
+  create();
+  ASSERT_TRUE(eventually([&] { return core_->fleet().find("m")->identity() != nullptr; }));
+  // Ten characters, a token each in this vocabulary, became one.
+  EXPECT_EQ(prepared(Wire::kChat, body).prompts.at(0).tokens.size(), as_data - 9);
 }
 
 TEST_F(PreparedRequestTest, IdentitiesAreThoseTheEngineWouldCompute) {

@@ -49,19 +49,7 @@ const uint8_t* next_piece(const uint8_t* at, const uint8_t* end) {
   if (first.bits == kOther || (*at == ' ' && (chars.bits_at(second, end) & kOther) != 0)) {
     return chars.run_end(chars.run_end(second, end, kOther), end, kLineBreak);
   }
-  // White space: up to its last line break; without one, all of it at the end of the text, else all but the last.
-  const uint8_t* last = at;
-  const uint8_t* after_break = nullptr;
-  const uint8_t* run = at;
-  while (run < end) {
-    const CharClasses::Char here = chars.at(run, end);
-    if ((here.bits & kWhite) == 0) break;
-    last = run;
-    run += here.size;
-    if (here.bits == kLineBreak) after_break = run;
-  }
-  if (after_break != nullptr) return after_break;
-  return run == end || last == at ? run : last;
+  return chars.white_space_piece(at, end, kWhite, kLineBreak);
 }
 
 }  // namespace

@@ -59,6 +59,23 @@ class CharClasses {
     return at;
   }
 
+  // \s*[\r\n]+|\s+(?!\S)|\s+ at a run of white space (`white`, of which `line_break` is a part): up to its last line
+  // break; without one, all of it at the end of the text, else all but the last.
+  const uint8_t* white_space_piece(const uint8_t* at, const uint8_t* end, uint8_t white, uint8_t line_break) const {
+    const uint8_t* last = at;
+    const uint8_t* after_break = nullptr;
+    const uint8_t* run = at;
+    while (run < end) {
+      const Char here = this->at(run, end);
+      if ((here.bits & white) == 0) break;
+      last = run;
+      run += here.size;
+      if (here.bits == line_break) after_break = run;
+    }
+    if (after_break != nullptr) return after_break;
+    return run == end || last == at ? run : last;
+  }
+
  private:
   std::array<uint8_t, 256> by_properties_;
   std::array<uint8_t, 128> ascii_;

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <array>
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <list>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "base/hash128.h"
@@ -53,13 +53,12 @@ class LruCache {
     size_t cost;
   };
   struct Hasher {
-    using is_avalanching = void;  // the key is a hash already
-    size_t operator()(Hash128 key) const noexcept { return key.lo; }
+    size_t operator()(Hash128 key) const noexcept { return key.lo; }  // the key is a hash already
   };
   struct alignas(64) Shard {
     mutable std::mutex mutex;
     std::list<Entry> order;  // most recently used first
-    boost::unordered_flat_map<Hash128, typename std::list<Entry>::iterator, Hasher> index;
+    std::unordered_map<Hash128, typename std::list<Entry>::iterator, Hasher> index;
     size_t bytes = 0;
   };
   void put(Hash128 key, T value, size_t bytes, bool replaces) {

@@ -103,6 +103,9 @@ struct PromptEncoder::Impl {
     return {};
   }
 
+  // Encodes `text` behind `prefix`, whose checkpoints it completes.
+  Status encode_parts(const MarkedText& text, PromptMemory::Prefix& prefix, EncodedPrompt& out);
+
   // Appends the ids of the pieces joined together, which hold no control token.
   Status encode_run(std::span<const std::string_view> pieces, TextBegins begins, EncodedPrompt& out) {
     size_t size = 0;
@@ -139,8 +142,10 @@ struct PromptEncoder::Impl {
   }
 };
 
+namespace {
+
 // The plain text since the last control token, as the template and the messages wrote it.
-class PromptEncoder::Run {
+class Run {
  public:
   void push(std::string_view text) {
     if (skip_white_) text.remove_prefix(white_space_end(text, 0));
@@ -172,6 +177,8 @@ class PromptEncoder::Run {
   bool skip_white_ = false;
 };
 
+}  // namespace
+
 PromptEncoder::PromptEncoder(std::shared_ptr<const Tokenizer> tokenizer,
                              std::shared_ptr<const ChatTemplate> chat_template, Options options)
     : impl_(std::make_unique<Impl>(std::move(tokenizer), std::move(chat_template), options)) {}
@@ -194,14 +201,14 @@ Result<EncodedPrompt> PromptEncoder::encode_conversation(const Conversation& con
   prompt.tokens.reserve(text.size() / 3 + 16);
   PromptMemory::Prefix prefix = impl_->memory.recall(known, text, prompt.tokens);
   const PromptCheckpoint begin = prefix.at;
-  WARMPATH_RETURN_IF_ERROR(encode_parts(text, prefix, prompt));
+  WARMPATH_RETURN_IF_ERROR(impl_->encode_parts(text, prefix, prompt));
   PromptMemory::Session session{messages, *std::move(rendering), std::move(prefix.checkpoints), {}};
   prefix.at = begin;
   impl_->memory.remember(known, std::move(prefix), std::move(session), prompt.tokens);
   return prompt;
 }
 
-Status PromptEncoder::encode_parts(const MarkedText& text, PromptMemory::Prefix& prefix, EncodedPrompt& out) {
+Status PromptEncoder::Impl::encode_parts(const MarkedText& text, PromptMemory::Prefix& prefix, EncodedPrompt& out) {
   out.text_bytes += text.size();
   const size_t first_token = out.tokens.size() - prefix.at.tokens;
   std::vector<PromptCheckpoint>& checkpoints = prefix.checkpoints;
@@ -209,7 +216,7 @@ Status PromptEncoder::encode_parts(const MarkedText& text, PromptMemory::Prefix&
   Run run;
   std::deque<std::string> joined;  // what `run` may view beyond the text itself
   const auto parses = [this](const MarkedText::Part& part) {
-    return part.origin == Origin::kTemplate || impl_->message_specials == SpecialTokens::kParse;
+    return part.origin == Origin::kTemplate || message_specials == SpecialTokens::kParse;
   };
   const auto parts = text.parts();
   size_t from = 0;  // in the group at hand
@@ -217,7 +224,7 @@ Status PromptEncoder::encode_parts(const MarkedText& text, PromptMemory::Prefix&
     run.restart(prefix.at.skip_white);
     from = prefix.at.offset;
     for (size_t index = 0; index < prefix.at.group_begin; ++index) {
-      impl_->hit_bytes.fetch_add(parts[index].bytes.size(), std::memory_order_relaxed);
+      hit_bytes.fetch_add(parts[index].bytes.size(), std::memory_order_relaxed);
     }
   }
   for (size_t index = known > 0 ? prefix.at.group_begin : 0; index < parts.size();) {
@@ -239,10 +246,10 @@ Status PromptEncoder::encode_parts(const MarkedText& text, PromptMemory::Prefix&
     index = end;
     place.group_end = static_cast<uint32_t>(end);
     bool found = false;
-    while (const auto match = impl_->tokenizer->find_special(together, from, SpecialTokens::kParse)) {
+    while (const auto match = tokenizer->find_special(together, from, SpecialTokens::kParse)) {
       if (match->begin > from) run.push(together.substr(from, match->begin - from));
       if (match->strip_left) run.strip_end();
-      WARMPATH_RETURN_IF_ERROR(impl_->encode_run(run.pieces(), run.begins(), out));
+      WARMPATH_RETURN_IF_ERROR(encode_run(run.pieces(), run.begins(), out));
       run.restart(match->strip_right);
       out.tokens.push_back(match->id);
       from = match->end;
@@ -255,7 +262,7 @@ Status PromptEncoder::encode_parts(const MarkedText& text, PromptMemory::Prefix&
     if (from < together.size()) run.push(together.substr(from));
     from = 0;
   }
-  WARMPATH_RETURN_IF_ERROR(impl_->encode_run(run.pieces(), run.begins(), out));
+  WARMPATH_RETURN_IF_ERROR(encode_run(run.pieces(), run.begins(), out));
   return {};
 }
 
@@ -266,7 +273,7 @@ Result<EncodedPrompt> PromptEncoder::encode_completion(std::string_view prompt, 
   const Origin origin = mode == SpecialTokens::kParse ? Origin::kTemplate : Origin::kMessage;
   out.tokens.reserve(prompt.size() / 3 + 16);
   PromptMemory::Prefix prefix;
-  WARMPATH_RETURN_IF_ERROR(encode_parts(MarkedText::from_static(prompt, origin), prefix, out));
+  WARMPATH_RETURN_IF_ERROR(impl_->encode_parts(MarkedText::from_static(prompt, origin), prefix, out));
   out.tokens.insert(out.tokens.end(), vocabulary.prompt_suffix.begin(), vocabulary.prompt_suffix.end());
   return out;
 }
@@ -276,14 +283,20 @@ const ChatTemplate* PromptEncoder::chat_template() const { return impl_->chat_te
 MessageCache& PromptEncoder::messages() { return impl_->messages; }
 
 PromptEncoder::Stats PromptEncoder::stats() const {
-  return {impl_->hit_bytes.load(std::memory_order_relaxed),
-          impl_->miss_bytes.load(std::memory_order_relaxed),
-          impl_->runs.bytes() + impl_->memory.bytes(),
-          impl_->memory.stats(),
-          impl_->reused_messages.load(std::memory_order_relaxed),
-          impl_->rendered_messages.load(std::memory_order_relaxed),
-          impl_->whole_renderings.load(std::memory_order_relaxed),
-          impl_->wrong_renderings.load(std::memory_order_relaxed)};
+  const auto read = [](const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
+  const PromptMemory::Stats prompts = impl_->memory.stats();
+  Stats stats;
+  stats.hit_bytes = read(impl_->hit_bytes);
+  stats.miss_bytes = read(impl_->miss_bytes);
+  stats.cache_bytes = impl_->runs.bytes() + impl_->memory.bytes();
+  stats.extended_prompts = prompts.extended;
+  stats.restarted_prompts = prompts.restarted;
+  stats.fresh_prompts = prompts.fresh;
+  stats.reused_messages = read(impl_->reused_messages);
+  stats.rendered_messages = read(impl_->rendered_messages);
+  stats.whole_renderings = read(impl_->whole_renderings);
+  stats.wrong_renderings = read(impl_->wrong_renderings);
+  return stats;
 }
 
 }  // namespace warmpath

@@ -21,7 +21,6 @@
 #include "text/chat_template.h"
 #include "text/conversation.h"
 #include "text/message_cache.h"
-#include "text/prompt_memory.h"
 #include "text/tokenizer.h"
 
 namespace warmpath {
@@ -60,7 +59,10 @@ class PromptEncoder {
     uint64_t hit_bytes = 0;   // prompt text found in the cache
     uint64_t miss_bytes = 0;  // prompt text tokenized
     size_t cache_bytes = 0;
-    PromptMemory::Stats prompts;
+    // Conversations' prompts, of some size, by what was known of their beginning (text/prompt_memory.h).
+    uint64_t extended_prompts = 0;
+    uint64_t restarted_prompts = 0;
+    uint64_t fresh_prompts = 0;
     uint64_t reused_messages = 0;    // whose text was taken over from the session's last rendering
     uint64_t rendered_messages = 0;  // that the template was run for
     uint64_t whole_renderings = 0;   // of sessions that were known, and of which nothing could be taken over
@@ -70,9 +72,6 @@ class PromptEncoder {
 
  private:
   struct Impl;
-  class Run;
-  // Behind `prefix`; its checkpoints are completed.
-  Status encode_parts(const MarkedText& text, PromptMemory::Prefix& prefix, EncodedPrompt& out);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -111,7 +111,7 @@ TEST(PromptEncoder, CutsOfLongTextsChangeNoToken) {
 }
 
 // Prompts of a session that grows by two messages a turn, against the slow way; which of them the memory extended.
-PromptMemory::Stats grow(const Model& model, const std::string& source) {
+PromptEncoder::Stats grow(const Model& model, const std::string& source) {
   const Model other{model.tokenizer, *ChatTemplate::compile(source, "<|im_start|>", "<|im_end|>")};
   PromptEncoder encoder(other.tokenizer, other.chat_template, {});
   Conversation conversation;
@@ -123,21 +123,21 @@ PromptMemory::Stats grow(const Model& model, const std::string& source) {
     EXPECT_EQ(prompt->tokens, encode_slowly(other, *other.chat_template->render(conversation))) << "turn " << turn;
     conversation.add_message("assistant", "thought" + MixedText::document(turn, 3, 900));
   }
-  return encoder.stats().prompts;
+  return encoder.stats();
 }
 
 TEST(PromptEncoder, ATurnExtendsThePromptBeforeItUnlessTheTemplateRewritesIt) {
   const Model model = real_model();
-  const PromptMemory::Stats appending = grow(model, synthetic_vocabulary().chat_template);
-  EXPECT_EQ(appending.extended, 11u);
-  EXPECT_EQ(appending.fresh, 1u);
+  const PromptEncoder::Stats appending = grow(model, synthetic_vocabulary().chat_template);
+  EXPECT_EQ(appending.extended_prompts, 11u);
+  EXPECT_EQ(appending.fresh_prompts, 1u);
   // Drops all answers but the last two, as templates drop earlier reasoning: each turn differs from the one before.
-  const PromptMemory::Stats rewriting =
+  const PromptEncoder::Stats rewriting =
       grow(model,
            "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content if loop.revindex < 5 or m.role != "
            "'assistant' else "
            "m.content[:7] }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
-  EXPECT_GT(rewriting.restarted, 6u);
+  EXPECT_GT(rewriting.restarted_prompts, 6u);
 }
 
 TEST(PromptEncoder, ControlTokenTextInAMessageStaysDataUnlessAskedOtherwise) {

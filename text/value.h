@@ -9,10 +9,10 @@
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -155,7 +155,7 @@ struct ValueDict : ValueNode {
   static constexpr size_t kIndexFrom = 9;  // entries; below, a linear look is faster
   size_t position_of(std::string_view key) const;
   size_t position_of(const Value& key) const;
-  boost::unordered_flat_map<std::string, size_t> index_;  // string keys, once there are kIndexFrom entries
+  std::unordered_map<std::string, size_t> index_;  // string keys, once there are kIndexFrom entries
 };
 
 // Python's ==: 1 == 1.0 == True; lists and tuples are never equal to each other.
