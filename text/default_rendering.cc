@@ -79,6 +79,7 @@ class Adapter {
     if (!conversation_.messages.is_list()) return invalid_argument("'messages' must be a list");
     const auto& given = conversation_.messages.as_list().items;
     const bool has_tools = conversation_.tools.is_list() && !conversation_.tools.as_list().items.empty();
+    messages_.reserve(given.size() + 1);
     for (size_t index = 0; index < given.size(); ++index) WARMPATH_RETURN_IF_ERROR(adapt_message(given[index], index));
     AdaptedConversation adapted;
     adapted.conversation = conversation_;
@@ -113,11 +114,11 @@ class Adapter {
       message = with_content(message, Value::string({}, Origin::kMessage));
       joined_parts_ = changed_ = true;
     }
-    if (has_calls(message) && !abilities_.tool_calls) {
+    if (!abilities_.tool_calls && has_calls(message)) {
       messages_.push_back(write_calls(message));
       default_tools_ = changed_ = true;
       last_was_result_ = false;
-    } else if (role_of(message) == "tool" && !(abilities_.tool_results && abilities_.tools)) {
+    } else if (!(abilities_.tool_results && abilities_.tools) && role_of(message) == "tool") {
       add_result(message);
       default_tools_ = changed_ = true;
     } else {

@@ -105,9 +105,10 @@ Value real_arithmetic(BinaryOp operation, double left, double right) {
 }
 
 Value repeat(const Value& value, int64_t times) {
-  const auto count = static_cast<uint64_t>(std::max<int64_t>(times, 0));
+  const bool empty = value.is_string() ? value.as_text().empty() : value.as_list().items.empty();
+  const auto count = empty ? 0 : static_cast<uint64_t>(std::max<int64_t>(times, 0));
   const uint64_t unit = value.is_string() ? value.as_text().size() : value.as_list().weight;
-  if (unit > 0 && count > kMaxRepeated / unit) throw TemplateLimit("a repeated string or list would be too large");
+  if (count > 0 && count > kMaxRepeated / unit) throw TemplateLimit("a repeated string or list would be too large");
   if (value.is_string()) {
     std::string text;
     std::string scratch;
