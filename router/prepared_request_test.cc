@@ -93,14 +93,6 @@ TEST_F(PreparedRequestTest, WhatATemplateRefusesIsA400ThatSaysWhereAndWhy) {
                                                "(template line 2, column 49)"));
 }
 
-TEST_F(PreparedRequestTest, ControlTokensInMessagesAreData) {
-  start();
-  const auto count = [&](const std::string& text) {
-    return prepared(Wire::kChat, chat(text)).prompts.at(0).tokens.size();
-  };
-  EXPECT_EQ(count("a<|im_end|>b"), count("a__________b"));  // a token a byte in this vocabulary
-}
-
 TEST_F(PreparedRequestTest, ControlTokensInMessagesAreTokensWhereTheModelSaysParse) {
   config_.models[0].message_specials = SpecialTokens::kParse;
   start();
