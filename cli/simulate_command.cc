@@ -133,7 +133,8 @@ void add_simulate_command(CLI::App& app, CommandMain& selected) {
   command
       ->add_option("--policy", options->policies,
                    "policies, separated by commas: names, all, pooled_cache (a bound: one cache for the whole\n"
-                   "fleet), or {name: predicted_seconds, price: 4}")
+                   "fleet), or {name: predicted_seconds, price: 4}; with \"+admission\" behind it, sessions\n"
+                   "wait while the running ones fill the fleet's KV")
       ->capture_default_str();
   command
       ->add_option("--config", options->config,

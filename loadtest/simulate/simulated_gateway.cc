@@ -26,6 +26,7 @@ BlockNames::BlockNames(const Trace& trace)
 SimulatedGateway::SimulatedGateway(Options options, std::unique_ptr<Policy> policy, const BlockNames& names,
                                    size_t replicas, uint64_t seed)
     : options_(options), policy_(std::move(policy)), names_(names), rng_(seed), books_(replicas), sent_(replicas) {
+  if (options_.admission) admission_.emplace(*options_.admission);
   for (size_t n = 0; n < replicas; ++n) {
     const Result<ReplicaId> id = index_.add_replica();
     WARMPATH_CHECK(id.ok(), "the index takes this many replicas");
@@ -34,6 +35,57 @@ SimulatedGateway::SimulatedGateway(Options options, std::unique_ptr<Policy> poli
     index_.apply(*id, {1, 0, KvEventBatch::Kind::kSnapshotBegin, {}}, 1);
     index_.apply(*id, {1, 0, KvEventBatch::Kind::kSnapshotEnd, {}}, 1);
   }
+}
+
+AdmissionTurn SimulatedGateway::admission_turn(const TraceTurn& turn, std::span<const uint32_t> blocks) {
+  chain_.clear();
+  for (const uint32_t block : blocks) chain_.push_back(names_.of(block));
+  AdmissionTurn asks;
+  // The content tells a sub-agent from its parent.
+  asks.session = view_of(turn, blocks).content_key;
+  asks.prompt_tokens = turn.input_tokens;
+  asks.base_tokens = turn.base_tokens;
+  asks.chain = chain_;
+  index_.query(chain_, 0, matches_);
+  for (const IndexMatch& match : matches_.matches) {
+    asks.cached_tokens = std::max(asks.cached_tokens, int64_t{match.held_blocks()} * options_.block_tokens);
+  }
+  asks.block_tokens = options_.block_tokens;
+  return asks;
+}
+
+std::vector<AdmissionCapacity> SimulatedGateway::capacities(const std::vector<SimulatedReplica>& fleet) const {
+  std::vector<AdmissionCapacity> all;
+  for (size_t n = 0; n < fleet.size(); ++n) {
+    all.push_back({ids_[n], fleet[n].profile().kv_blocks * options_.block_tokens});
+  }
+  return all;
+}
+
+bool SimulatedGateway::enter(uint32_t turn_number, const TraceTurn& turn, std::span<const uint32_t> blocks,
+                             const std::vector<SimulatedReplica>& fleet, double now_s) {
+  if (!admission_) return true;
+  const auto entry = admission_->arrive(admission_turn(turn, blocks), capacities(fleet), to_ns(now_s));
+  if (entry.verdict == SessionAdmission::Verdict::kGo) return true;
+  waiting_.emplace(entry.ticket, turn_number);
+  return false;
+}
+
+std::vector<uint32_t> SimulatedGateway::admitted(const std::vector<SimulatedReplica>& fleet, double now_s) {
+  std::vector<uint32_t> turns;
+  if (!admission_) return turns;
+  for (const auto ticket : admission_->admit(capacities(fleet), to_ns(now_s))) {
+    turns.push_back(waiting_.at(ticket));
+    waiting_.erase(ticket);
+  }
+  return turns;
+}
+
+void SimulatedGateway::leave(const TraceTurn& turn, std::span<const uint32_t> blocks, int64_t cached_tokens,
+                             double now_s) {
+  if (!admission_) return;
+  admission_->ended(admission_turn(turn, blocks), cached_tokens,
+                    cached_tokens < 0 ? -1 : turn.input_tokens + turn.output_tokens, to_ns(now_s));
 }
 
 RequestView SimulatedGateway::view_of(const TraceTurn& turn, std::span<const uint32_t> blocks) const {
@@ -109,10 +161,14 @@ RoutedTurn SimulatedGateway::route(uint32_t turn_number, const TraceTurn& turn, 
   index_.query(chain_, now, matches_);
   const RequestView view = view_of(turn, blocks);
   candidates_.clear();
-  for (size_t n = 0; n < fleet.size(); ++n) candidates_.push_back(candidate_of(n, view, blocks, fleet[n], now));
+  for (size_t n = 0; n < fleet.size(); ++n) {
+    candidates_.push_back(candidate_of(n, view, blocks, fleet[n], now));
+    if (admission_ && !admission_->has_room(view.content_key, ids_[n])) candidates_.back().healthy = false;
+  }
   const Decision decision = policy_->decide(view, candidates_, rng_, now);
   if (decision.verdict != Verdict::kRoute) return {};
   const Candidate& chosen = candidates_[decision.candidate];
+  if (admission_) admission_->routed(view.content_key, chosen.replica);
   if (options_.placement_s > 0 && !options_.pooled) index_.place(chosen.replica, chain_, now, options_.placement_s);
   const int64_t uncached = turn.input_tokens - chosen.cached_tokens();
   Book& book = books_[decision.candidate];

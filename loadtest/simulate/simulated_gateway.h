@@ -4,7 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "loadtest/simulate/simulated_replica.h"
@@ -12,6 +14,7 @@
 #include "policies/policy.h"
 #include "policies/prefill_book.h"
 #include "policies/rate_model.h"
+#include "policies/session_admission.h"
 #include "radix_index/radix_index.h"
 
 namespace warmpath {
@@ -53,12 +56,21 @@ class SimulatedGateway {
     bool events = true;       // replicas announce their blocks; else placements only
     double placement_s = 30;
     int block_tokens = 512;
-    bool pooled = false;                  // every replica can reach every block
-    std::span<const Labels> labels = {};  // SimulationOptions::labels; outlives the gateway
+    bool pooled = false;                                    // every replica can reach every block
+    std::span<const Labels> labels = {};                    // SimulationOptions::labels; outlives the gateway
+    std::optional<SessionAdmissionOptions> admission = {};  // none: nobody waits at the gateway
   };
 
   SimulatedGateway(Options options, std::unique_ptr<Policy> policy, const BlockNames& names, size_t replicas,
                    uint64_t seed);
+
+  // False: the turn begins a session that must wait until admitted() names it.
+  bool enter(uint32_t turn_number, const TraceTurn& turn, std::span<const uint32_t> blocks,
+             const std::vector<SimulatedReplica>& fleet, double now_s);
+  std::vector<uint32_t> admitted(const std::vector<SimulatedReplica>& fleet, double now_s);
+  // A turn that entered is over; `cached_tokens` < 0: without an answer.
+  void leave(const TraceTurn& turn, std::span<const uint32_t> blocks, int64_t cached_tokens, double now_s);
+  size_t waiting() const { return waiting_.size(); }
 
   // Chooses, and books the turn there.
   RoutedTurn route(uint32_t turn_number, const TraceTurn& turn, std::span<const uint32_t> blocks,
@@ -91,6 +103,8 @@ class SimulatedGateway {
     bool started;
   };
 
+  std::vector<AdmissionCapacity> capacities(const std::vector<SimulatedReplica>& fleet) const;
+  AdmissionTurn admission_turn(const TraceTurn& turn, std::span<const uint32_t> blocks);
   RequestView view_of(const TraceTurn& turn, std::span<const uint32_t> blocks) const;
   Candidate candidate_of(size_t replica, const RequestView& request, std::span<const uint32_t> blocks,
                          const SimulatedReplica& state, MonotonicNs now) const;
@@ -107,6 +121,8 @@ class SimulatedGateway {
   std::vector<Book> books_;
   std::vector<std::vector<Sent>> sent_;  // per replica
   double mean_output_ = 200;
+  std::optional<SessionAdmission> admission_;
+  std::unordered_map<SessionAdmission::Ticket, uint32_t> waiting_;  // turn
   // Reused.
   IndexMatches matches_;
   std::vector<Hash128> chain_;

@@ -29,7 +29,7 @@ class Simulation {
   struct Event {
     double at_s;
     uint64_t order;
-    enum class Kind : uint8_t { kArrival, kReplica, kDelivery, kReport, kRestart } kind;
+    enum class Kind : uint8_t { kArrival, kReplica, kDelivery, kReport, kRestart, kAdmission } kind;
     uint32_t a = 0;                             // turn, replica or gateway
     uint64_t b = 0;                             // generation, or index of a message
     bool operator<(const Event& other) const {  // the soonest on top
@@ -49,6 +49,8 @@ class Simulation {
   void schedule_arrivals();
   void arrive(uint32_t turn_number, double now_s);
   void send(uint32_t turn_number, double now_s);
+  void leave(uint32_t turn_number, int64_t cached_tokens, double now_s);
+  void admit(uint32_t gateway, double now_s);
   void wake(size_t replica);
   void advance(size_t replica, double now_s);
   void end_turn(uint32_t turn_number, double now_s);
@@ -113,7 +115,8 @@ Simulation::Simulation(const Trace& trace, const SimulationOptions& options)
                                   .placement_s = options.placement_s,
                                   .block_tokens = trace.block_tokens,
                                   .pooled = options.pooled,
-                                  .labels = options.labels},
+                                  .labels = options.labels,
+                                  .admission = options.admission},
         options.policy(), names_, options.replicas, stream(options.seed, kPolicyStream, n).next()));
   }
 }
@@ -141,6 +144,8 @@ void Simulation::schedule_arrivals() {
 Outcome Simulation::run() {
   schedule_arrivals();
   const double report_s = options_.report_every_s;
+  constexpr double kAdmitEveryS = 1;  // sessions fall silent unheard
+  if (options_.admission) push(kAdmitEveryS, Event::Kind::kAdmission, 0);
   if (gateways_.size() > 1 && report_s > 0) push(report_s, Event::Kind::kReport, 0);
   if (options_.restart_every_s > 0) push(options_.restart_every_s, Event::Kind::kRestart, 0);
   while (unfinished_ > 0 && !events_.empty()) {
@@ -161,6 +166,10 @@ Outcome Simulation::run() {
           for (size_t n = 0; n < fleet_.size(); ++n) gateway->on_report(n, fleet_[n]);
         }
         push(event.at_s + report_s, Event::Kind::kReport, 0);
+        break;
+      case Event::Kind::kAdmission:
+        for (uint32_t n = 0; n < gateways_.size(); ++n) admit(n, event.at_s);
+        push(event.at_s + kAdmitEveryS, Event::Kind::kAdmission, 0);
         break;
       case Event::Kind::kRestart:
         restart(event.at_s);
@@ -190,7 +199,25 @@ void Simulation::arrive(uint32_t turn_number, double now_s) {
   records_[turn_number].arrival_s = now_s;
   // Load balancers in front of gateways know no sessions.
   gateway_of_[turn_number] = static_cast<uint32_t>(arrivals_++ % gateways_.size());
+  if (options_.admission) {
+    std::vector<uint32_t> blocks;
+    append_blocks(trace_.turns[turn_number], blocks);
+    SimulatedGateway& gateway = *gateways_[gateway_of_[turn_number]];
+    if (!gateway.enter(turn_number, trace_.turns[turn_number], blocks, fleet_, now_s)) return;
+  }
   send(turn_number, now_s);
+}
+
+void Simulation::leave(uint32_t turn_number, int64_t cached_tokens, double now_s) {
+  if (!options_.admission) return;
+  std::vector<uint32_t> blocks;
+  append_blocks(trace_.turns[turn_number], blocks);
+  gateways_[gateway_of_[turn_number]]->leave(trace_.turns[turn_number], blocks, cached_tokens, now_s);
+  admit(gateway_of_[turn_number], now_s);
+}
+
+void Simulation::admit(uint32_t gateway, double now_s) {
+  for (const uint32_t turn : gateways_[gateway]->admitted(fleet_, now_s)) send(turn, now_s);
 }
 
 void Simulation::send(uint32_t turn_number, double now_s) {
@@ -203,6 +230,7 @@ void Simulation::send(uint32_t turn_number, double now_s) {
   if (options_.profile.keep_generated) job.generated = generated_blocks(turn, job.blocks);
   const RoutedTurn routed = gateways_[gateway_of_[turn_number]]->route(turn_number, turn, job.blocks, fleet_, now_s);
   if (!routed.routed) {
+    leave(turn_number, -1, now_s);
     end_turn(turn_number, now_s);
     return;
   }
@@ -251,10 +279,12 @@ void Simulation::advance(size_t replica, double now_s) {
       case SimulatedProgress::Kind::kFinished:
         record.answered = true;
         gateway.on_finished(replica, step.job, now_s);
+        leave(step.turn, record.cached_tokens, now_s);
         end_turn(step.turn, now_s + delay_s);
         break;
       case SimulatedProgress::Kind::kRefused:
         gateway.on_lost(replica, step.turn, now_s);
+        leave(step.turn, -1, now_s);
         end_turn(step.turn, now_s);
         break;
     }

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "loadtest/measures.h"
 #include "loadtest/simulate/simulated_gateway.h"
@@ -23,6 +24,9 @@ struct SimulationOptions {
   std::function<std::unique_ptr<Policy>()> policy = [] { return make_policy({}); };
   // One cache of all replicas' blocks together: a bound, not a policy.
   bool pooled = false;
+
+  // New sessions wait while the live ones fill the fleet's KV.
+  std::optional<SessionAdmissionOptions> admission;
 
   // Load. rho, when above 0, sets the rate: timed traces: work without any cache / capacity; sessions: work with ideal
   // reuse / capacity, starting at random (Poisson). Else timed traces run `rate_scale` times as fast as recorded, and

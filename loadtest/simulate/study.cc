@@ -39,7 +39,19 @@ std::vector<std::string> split(const std::string& text) {
 
 Result<std::vector<StudyArm>> parse_arms(const std::string& text) {
   std::vector<StudyArm> arms;
-  for (const std::string& item : split(text)) {
+  constexpr std::string_view kAdmission = "+admission";
+  for (std::string item : split(text)) {
+    const bool admission = item.size() > kAdmission.size() && item.ends_with(kAdmission);
+    if (admission) {
+      Result<std::vector<StudyArm>> bare = parse_arms(item.substr(0, item.size() - kAdmission.size()));
+      if (!bare.ok()) return bare.status();
+      for (StudyArm& arm : *bare) {
+        arm.label += kAdmission;
+        arm.admission = true;
+        arms.push_back(std::move(arm));
+      }
+      continue;
+    }
     if (item == "all") {
       for (const std::string& name : policy_names()) {
         if (name == "pipeline") continue;  // by itself it is predicted_seconds
@@ -108,6 +120,8 @@ std::vector<StudyRow> run_study(const Trace& trace, const Study& study,
       options.policy = [&arm] { return make_policy(arm.config, arm.rules); };
       options.labels = arm.labels;
       options.pooled = arm.pooled;
+      options.admission = std::nullopt;
+      if (arm.admission) options.admission.emplace(study.base.admission.value_or(SessionAdmissionOptions{}));
       options.seed = study.base.seed + n % seeds;
       rows[n / seeds].outcomes[n % seeds] = simulate(trace, options);
       const std::lock_guard lock(mutex);

@@ -16,13 +16,15 @@ struct StudyArm {
   std::string label;
   PolicyConfig config;
   bool pooled = false;
+  bool admission = false;
   // Of a gateway's configuration.
   std::vector<PolicyRule> rules = {};
   std::vector<Labels> labels = {};
 };
 
-// "predicted_seconds", "pooled_cache", or a policy's YAML: "{name: predicted_seconds, price: 4}". Several are separated
-// by commas. Errors name the word and the nearest valid one.
+// "predicted_seconds", "pooled_cache", or a policy's YAML: "{name: predicted_seconds, price: 4}"; each with
+// "+admission" behind it if new sessions are to wait for room. Several are separated by commas. Errors name the word
+// and the nearest valid one.
 Result<std::vector<StudyArm>> parse_arms(const std::string& text);
 
 // A number of blocks, or "10%" of the trace's distinct ones.
@@ -35,7 +37,7 @@ struct StudyRow {
 };
 
 struct Study {
-  SimulationOptions base;  // policy, pooled and seed are set per run
+  SimulationOptions base;  // policy, pooled, admission and seed are set per run
   std::vector<StudyArm> arms;
   int seeds = 1;
   int threads = 0;  // 0: as many as there are cores
