@@ -16,10 +16,10 @@ struct StudyArm {
   std::string label;
   PolicyConfig config;
   bool pooled = false;
-  bool admission = false;
   // Of a gateway's configuration.
   std::vector<PolicyRule> rules = {};
   std::vector<Labels> labels = {};
+  bool admission = false;
 };
 
 // "predicted_seconds", "pooled_cache", or a policy's YAML: "{name: predicted_seconds, price: 4}"; each with
