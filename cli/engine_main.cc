@@ -19,6 +19,7 @@
 #include "cli/engine_options.h"
 #include "engine/cpu_backend.h"
 #include "engine/engine.h"
+#include "engine/grammar.h"
 #include "engine/grpc_server.h"
 #include "engine/grpc_server_tokenizer.h"
 #include "engine/model_report.h"
@@ -84,6 +85,7 @@ ReplicaDescription describe(const EngineFlags& flags, const OpenModel& model, co
   description.max_queued = flags.max_queued;
   description.end_tokens = replica.vocabulary.end_of_generation;
   description.device = replica.backend->device();
+  description.structured_output = GrammarCompiler::available();
   return description;
 }
 

@@ -64,6 +64,7 @@ Status EngineCore::check(const GenerateRequest& request) const {
   if (request.prompt.empty()) return invalid_argument("prompt has no tokens; at least 1 is needed");
   const SamplingParams& sampling = request.sampling;
   WARMPATH_RETURN_IF_ERROR(validate(sampling, backend_.vocabulary()));
+  WARMPATH_RETURN_IF_ERROR(validate(request.grammar, backend_.vocabulary()));
   WARMPATH_RETURN_IF_ERROR(check_tokens("prompt", request.prompt, backend_.vocabulary()));
   WARMPATH_RETURN_IF_ERROR(check_tokens("output_prefix", request.output_prefix, backend_.vocabulary()));
   if (!request.output_prefix.empty() && sampling.n != 1) {
@@ -126,7 +127,7 @@ void EngineCore::start(std::shared_ptr<Generation> generation) {
   for (const auto& choice : started.choices()) {
     if (!started.absorb_output_prefix(*choice, text_)) scheduler_.add(choice.get());
   }
-  if (!started.done()) return;
+  if (!started.done() && started.failure.ok()) return;
   touch(started);
   finish_touched(0);
 }
@@ -237,7 +238,8 @@ void EngineCore::postprocess(std::span<const Scheduler::Chunk> chunks, std::span
     if (!generation.failure.ok()) continue;
     Result<SampledToken> sampled =
         sampler_.sample(choice_logits, generation.request().sampling, choice.counts, generation.banned(choice),
-                        {generation.seed(), choice.choice(), choice.length()});
+                        {generation.seed(), choice.choice(), choice.length()},
+                        choice.grammar ? choice.grammar->mask() : std::span<const uint32_t>());
     if (!sampled.ok()) {
       generation.failure = sampled.status();
       continue;

@@ -34,6 +34,7 @@ class EngineCore {
   Result<std::shared_ptr<Generation>> accept(GenerateRequest request, std::shared_ptr<RequestSink> sink,
                                              uint64_t number) const;
 
+  // REQUIRES constrain() to have been called where the request has a grammar.
   void start(std::shared_ptr<Generation> generation);
   void cancel(const std::string& request_id, const Status& why);
   // Schedules a step and submits it to the backend; false when there is nothing to do.
@@ -50,6 +51,7 @@ class EngineCore {
   // Requests that never had a slot.
   int32_t queued() const { return queued_; }
   ReplicaStats stats() const;
+  const TokenText& text() const { return text_; }
   BlockPool& pool() { return pool_; }
   KvJournal& journal() { return journal_; }
   void check_integrity() const { scheduler_.check_integrity(); }

@@ -55,7 +55,10 @@ EngineLoop::EngineLoop(Backend& backend, const Vocabulary& vocabulary, EngineOpt
     : boot_epoch_(random_epoch()),
       max_queued_(std::max(options.max_queued, 1)),
       clock_(clock),
-      core_(backend, vocabulary, std::move(options), clock, boot_epoch_) {
+      core_(backend, vocabulary, options, clock, boot_epoch_),
+      grammars_(std::make_unique<GrammarStore>([this, size = backend.vocabulary(), ends = options.end_tokens] {
+        return GrammarCompiler::create(core_.text(), size, ends);
+      })) {
   publish_stats();
   thread_ = std::thread([this] { run(); });
 }
@@ -67,6 +70,7 @@ EngineLoop::~EngineLoop() {
   }
   wake_.notify_one();
   thread_.join();
+  grammars_.reset();  // its thread calls into this
 }
 
 Status EngineLoop::refuse_locked(const std::string& request_id) const {
@@ -96,19 +100,60 @@ Status EngineLoop::submit(GenerateRequest request, std::shared_ptr<RequestSink> 
   });
   Result<std::shared_ptr<Generation>> accepted = core_.accept(std::move(request), std::move(counted), number);
   if (!accepted.ok()) return accepted.status();
+  const std::shared_ptr<Generation> generation = std::move(*accepted);
+  if (!generation->request().grammar.empty()) {
+    {
+      const std::lock_guard lock(mutex_);
+      WARMPATH_RETURN_IF_ERROR(refuse_locked(id));
+      active_ids_.insert(id);
+      compiling_.emplace(id, generation);
+      ++stats_.queued;
+    }
+    grammars_->get(generation->request().grammar,
+                   [this, generation](const GrammarStore::Compiled& compiled) { on_grammar(generation, compiled); });
+    return {};
+  }
   {
     const std::lock_guard lock(mutex_);
     WARMPATH_RETURN_IF_ERROR(refuse_locked(id));
     active_ids_.insert(id);
     ++stats_.queued;
-    inbox_.push_back([this, generation = std::move(*accepted)] { core_.start(generation); });
+    inbox_.push_back([this, generation] { core_.start(generation); });
   }
   wake_.notify_one();
   return {};
 }
 
 void EngineLoop::cancel(const std::string& request_id) {
-  post([this, request_id] { core_.cancel(request_id, {StatusCode::kCancelled, "the caller cancelled the request"}); });
+  post([this, request_id] {
+    const Status why(StatusCode::kCancelled, "the caller cancelled the request");
+    if (const auto generation = stop_compiling(request_id)) {
+      generation->sink().on_done(why);
+    } else {
+      core_.cancel(request_id, why);
+    }
+  });
+}
+
+void EngineLoop::on_grammar(const std::shared_ptr<Generation>& generation, const GrammarStore::Compiled& compiled) {
+  if (compiled.ok()) generation->constrain(*compiled, core_.text());
+  post([this, generation, status = compiled.ok() ? Status() : compiled.status()] {
+    if (!stop_compiling(generation->request().request_id, generation.get())) return;  // cancelled meanwhile
+    if (status.ok()) {
+      core_.start(generation);
+    } else {
+      generation->sink().on_done(status);
+    }
+  });
+}
+
+std::shared_ptr<Generation> EngineLoop::stop_compiling(const std::string& request_id, const Generation* only) {
+  const std::lock_guard lock(mutex_);
+  const auto found = compiling_.find(request_id);
+  if (found == compiling_.end() || (only != nullptr && found->second.get() != only)) return nullptr;
+  std::shared_ptr<Generation> generation = std::move(found->second);
+  compiling_.erase(found);
+  return generation;
 }
 
 void EngineLoop::post(Task task) {
@@ -228,7 +273,16 @@ void EngineLoop::run() {
       const std::lock_guard lock(mutex_);
       stopping = stopping_ && inbox_.empty();
     }
-    if (stopping) core_.stop({StatusCode::kCancelled, "the replica is shutting down"});
+    if (stopping) {
+      const Status why(StatusCode::kCancelled, "the replica is shutting down");
+      core_.stop(why);
+      std::unordered_map<std::string, std::shared_ptr<Generation>> compiling;
+      {
+        const std::lock_guard lock(mutex_);
+        compiling.swap(compiling_);
+      }
+      for (const auto& [id, generation] : compiling) generation->sink().on_done(why);
+    }
     if (core_.begin_step()) {
       publish_stats();  // who runs now, while it runs
       core_.finish_step();

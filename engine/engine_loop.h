@@ -12,11 +12,13 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "engine/engine.h"
 #include "engine/engine_core.h"
+#include "engine/grammar_store.h"
 
 namespace warmpath {
 
@@ -52,6 +54,10 @@ class EngineLoop final : public Engine {
   void heartbeat_if_due();
   void publish_stats();
   Status refuse_locked(const std::string& request_id) const;
+  // The request's grammar is ready, or refused.
+  void on_grammar(const std::shared_ptr<Generation>& generation, const GrammarStore::Compiled& compiled);
+  // The request that waits for its grammar, which it does no more; null: none (or another than `only`) does.
+  std::shared_ptr<Generation> stop_compiling(const std::string& request_id, const Generation* only = nullptr);
 
   const uint64_t boot_epoch_;
   const int32_t max_queued_;
@@ -65,13 +71,15 @@ class EngineLoop final : public Engine {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Task> inbox_;
-  std::unordered_set<std::string> active_ids_;  // taken and not done
-  ReplicaStats stats_;                          // after the last step; `queued` also counts the inbox
+  std::unordered_set<std::string> active_ids_;                              // taken and not done
+  std::unordered_map<std::string, std::shared_ptr<Generation>> compiling_;  // of those: their grammar is not ready
+  ReplicaStats stats_;  // after the last step; `queued` also counts the inbox
   uint64_t next_number_ = 0;
   int64_t next_subscriber_ = 0;
   bool draining_ = false;
   bool stopping_ = false;
 
+  std::unique_ptr<GrammarStore> grammars_;
   std::thread thread_;  // last: starts when all else is built
 };
 

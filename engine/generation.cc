@@ -41,6 +41,13 @@ Generation::Generation(GenerateRequest request, std::shared_ptr<RequestSink> sin
   }
 }
 
+void Generation::constrain(const std::shared_ptr<const CompiledGrammar>& grammar, const TokenText& text) {
+  // A stop token that spells text is what the grammar makes of it, and ends the answer where it stands.
+  std::vector<TokenId> ends = stop_tokens_;
+  std::erase_if(ends, [&](TokenId token) { return !text.of(token).empty(); });
+  for (const auto& choice : choices_) choice->grammar = GrammarMatcher::create(grammar, ends);
+}
+
 bool Generation::ends(TokenId token) const {
   return std::binary_search(stop_tokens_.begin(), stop_tokens_.end(), token);
 }
@@ -74,6 +81,9 @@ bool Generation::absorb_output_prefix(Choice& choice, const TokenText& text) {
   std::string passed;
   for (const TokenId token : output) {
     choice.counts.add(token);
+    if (choice.grammar && failure.ok() && !ends(token) && !choice.grammar->accept(token)) {
+      failure = invalid_argument("output_prefix is not what the grammar allows: resume with the request's own output");
+    }
     if (!request_.sampling.stop.empty()) choice.stop.push(text.of(token), passed);
   }
   // The replica that made this output may have died between its last token and its end.
@@ -82,6 +92,8 @@ bool Generation::absorb_output_prefix(Choice& choice, const TokenText& text) {
   } else if (!output.empty() && ends(output.back()) &&
              static_cast<int32_t>(output.size()) > request_.sampling.min_tokens) {
     finish(choice, FinishReason::kStop, -1, output.back());
+  } else if (choice.grammar && choice.grammar->must_end()) {
+    finish(choice, FinishReason::kStop);
   } else if (out_of_room(choice)) {
     finish(choice, FinishReason::kLength);
   }
@@ -111,6 +123,13 @@ void Generation::on_token(Choice& choice, SampledToken sampled, const TokenText&
   if (!request_.sampling.stop.empty()) {
     std::string passed;
     if (choice.stop.push(text.of(token), passed)) return finish(choice, FinishReason::kStop, matched_stop(choice));
+  }
+  if (choice.grammar) {
+    if (!choice.grammar->accept(token)) {
+      failure = internal_error("the grammar does not take the token that its own mask allowed");
+      return;
+    }
+    if (choice.grammar->must_end()) return finish(choice, FinishReason::kStop);
   }
   if (out_of_room(choice)) finish(choice, FinishReason::kLength);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "engine/grammar.h"
 #include "engine/request_sink.h"
 #include "engine/sampler.h"
 #include "engine/sequence.h"
@@ -29,7 +30,8 @@ class Choice final : public Sequence {
 
   Generation& generation;
   TokenCounts counts;
-  StopMatcher stop;  // used only when the request has stop strings
+  StopMatcher stop;                         // used only when the request has stop strings
+  std::unique_ptr<GrammarMatcher> grammar;  // null: the answer may be anything
   bool finished = false;
 };
 
@@ -54,10 +56,14 @@ class Generation {
   // When the request is to be dropped; 0 = never.
   MonotonicNs deadline_ns() const { return deadline_ns_; }
 
+  // The request's grammar, compiled. Before start().
+  void constrain(const std::shared_ptr<const CompiledGrammar>& grammar, const TokenText& text);
+
   // What may not be sampled as the next token of `choice`.
   std::span<const TokenId> banned(const Choice& choice) const;
 
-  // Looks for an end in the output that the request brought along (a resume). Returns whether the choice is finished.
+  // Looks for an end in the output that the request brought along (a resume), and sets `failure` if that is not what
+  // the grammar allows. Returns whether the choice is finished.
   bool absorb_output_prefix(Choice& choice, const TokenText& text);
   void on_scheduled(MonotonicNs now);
   // `tokens` of `choice`'s prompt were computed; `decode` when it was past its prompt.

@@ -17,6 +17,17 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // Below this a temperature would overflow 1/T times the logits' range; the answer is greedy to float precision anyway.
 constexpr float kGreedyTemperature = 1e-4f;
 
+void apply_mask(std::span<const uint32_t> mask, std::vector<float>& logits) {
+  for (size_t word = 0; word < mask.size(); ++word) {
+    if (mask[word] == ~uint32_t{0}) continue;
+    const size_t first = word * 32;
+    const size_t count = std::min<size_t>(32, logits.size() - first);
+    for (size_t bit = 0; bit < count; ++bit) {
+      if ((mask[word] >> bit & 1) == 0) logits[first + bit] = kMinusInfinity;
+    }
+  }
+}
+
 }  // namespace
 
 double uniform(SampleKey key) {
@@ -35,8 +46,9 @@ void TokenCounts::add(TokenId generated) {
 }
 
 std::span<const float> Sampler::adjust(std::span<const float> logits, const SamplingParams& params,
-                                       const TokenCounts& counts, std::span<const TokenId> banned) {
-  if (counts.counts_.empty() && params.logit_bias.empty() && banned.empty()) return logits;
+                                       const TokenCounts& counts, std::span<const TokenId> banned,
+                                       std::span<const uint32_t> mask) {
+  if (counts.counts_.empty() && params.logit_bias.empty() && banned.empty() && mask.empty()) return logits;
   adjusted_.assign(logits.begin(), logits.end());
   for (const auto& [token, count] : counts.counts_) {
     float& logit = adjusted_[static_cast<size_t>(token)];
@@ -46,6 +58,7 @@ std::span<const float> Sampler::adjust(std::span<const float> logits, const Samp
   }
   for (const auto& [token, bias] : params.logit_bias) adjusted_[static_cast<size_t>(token)] += bias;
   for (const TokenId token : banned) adjusted_[static_cast<size_t>(token)] = kMinusInfinity;
+  apply_mask(mask, adjusted_);
   return adjusted_;
 }
 
@@ -144,10 +157,16 @@ void Sampler::describe(std::span<const float> logits, int32_t top_logprobs, Samp
 }
 
 Result<SampledToken> Sampler::sample(std::span<const float> logits, const SamplingParams& params,
-                                     const TokenCounts& counts, std::span<const TokenId> banned, SampleKey key) {
+                                     const TokenCounts& counts, std::span<const TokenId> banned, SampleKey key,
+                                     std::span<const uint32_t> mask) {
   WARMPATH_DCHECK(logits.size() == static_cast<size_t>(vocabulary_), "one logit per token");
-  const std::span<const float> adjusted = adjust(logits, params, counts, banned);
+  const std::span<const float> adjusted = adjust(logits, params, counts, banned, mask);
   const LogitPeak peak = logit_peak(adjusted);
+  if (peak.token < 0 && !mask.empty()) {
+    return invalid_argument(
+        "the grammar leaves no token that the model could write next (or logit_bias and min_tokens left none): loosen "
+        "the schema or grammar");
+  }
   if (peak.token < 0) {
     return internal_error(
         "the model gave no token a logit above minus infinity (or logit_bias and min_tokens left none): check the "
@@ -159,7 +178,12 @@ Result<SampledToken> Sampler::sample(std::span<const float> logits, const Sampli
   } else {
     sampled.token = draw(adjusted, peak.token, peak.logit, params, uniform(key));
   }
-  if (params.top_logprobs >= 0) describe(logits, params.top_logprobs, sampled);
+  if (params.top_logprobs >= 0 && mask.empty()) describe(logits, params.top_logprobs, sampled);
+  if (params.top_logprobs >= 0 && !mask.empty()) {
+    masked_.assign(logits.begin(), logits.end());
+    apply_mask(mask, masked_);
+    describe(masked_, params.top_logprobs, sampled);
+  }
   return sampled;
 }
 

@@ -3,8 +3,8 @@
 // The order of operations, each as Hugging Face transformers defines and orders it (vLLM's differs only in adding the
 // bias before the penalties, and llama.cpp's in applying the temperature last):
 //
-//   repetition, frequency and presence penalties -> logit bias -> banned tokens -> temperature -> top_k -> top_p ->
-//   min_p
+//   repetition, frequency and presence penalties -> logit bias -> banned tokens, mask -> temperature -> top_k -> top_p
+//   -> min_p
 //
 //   repetition  x > 0 ? x / r : x * r         for tokens of the prompt and the output (Keskar et al. 2019, CTRL)
 //   frequency   x - f * times generated       presence   x - p when generated at all (the OpenAI API's definition)
@@ -12,9 +12,9 @@
 //   min_p       those at least min_p times as likely as the likeliest
 //   ties        the lower token id counts as likelier
 //
-// Temperature 0 is the likeliest token after penalties, bias and bans.
+// Temperature 0 is the likeliest token after penalties, bias, bans and mask.
 // Randomness is counter-based: one number per (seed, choice, position), so that neither the batch, a preemption nor a
-// resume elsewhere changes an answer. Log-probabilities are those of the raw logits.
+// resume elsewhere changes an answer. Log-probabilities are those of the raw logits, of what the mask allows.
 //
 // Thread safety: a Sampler has scratch memory: one thread.
 #pragma once
@@ -65,15 +65,16 @@ class Sampler {
   explicit Sampler(int32_t vocabulary) : vocabulary_(vocabulary) {}
 
   // An error only when no token is left with a logit above minus infinity.
+  // `mask`: bit t % 32 of word t / 32 allows token t (engine/grammar.h); empty: everything is allowed.
   // REQUIRES logits.size() == vocabulary, params validated, banned ids within the vocabulary.
   Result<SampledToken> sample(std::span<const float> logits, const SamplingParams& params, const TokenCounts& counts,
-                              std::span<const TokenId> banned, SampleKey key);
+                              std::span<const TokenId> banned, SampleKey key, std::span<const uint32_t> mask = {});
 
  private:
   using Candidate = std::pair<TokenId, float>;  // token, logit
 
   std::span<const float> adjust(std::span<const float> logits, const SamplingParams& params, const TokenCounts& counts,
-                                std::span<const TokenId> banned);
+                                std::span<const TokenId> banned, std::span<const uint32_t> mask);
   TokenId draw(std::span<const float> logits, TokenId peak_token, float peak, const SamplingParams& params, double u);
   TokenId draw_from_all(std::span<const float> logits, TokenId peak_token, float peak, float scale, float min_p,
                         double u);
@@ -82,6 +83,7 @@ class Sampler {
 
   const int32_t vocabulary_;
   std::vector<float> adjusted_;
+  std::vector<float> masked_;  // the raw logits of what the mask allows
   std::vector<float> weights_;
   std::vector<Candidate> candidates_;  // likeliest first
 };

@@ -52,9 +52,18 @@ struct TestEngine {
   // REQUIRES an acceptable request.
   std::shared_ptr<RecordingSink> start(GenerateRequest request) {
     auto sink = std::make_shared<RecordingSink>(request.sampling.n);
+    const Grammar grammar = request.grammar;
     auto accepted = core->accept(std::move(request), sink, ++number);
     EXPECT_TRUE(accepted.ok()) << accepted.status().to_string();
-    if (accepted.ok()) core->start(std::move(*accepted));
+    if (!accepted.ok()) return sink;
+    if (!grammar.empty()) {
+      if (!compiler) compiler = *GrammarCompiler::create(core->text(), backend.vocabulary(), {kTestEnd});
+      const auto compiled = compiler->compile(grammar);
+      EXPECT_TRUE(compiled.ok()) << compiled.status().to_string();
+      if (!compiled.ok()) return sink;
+      (*accepted)->constrain(*compiled, core->text());
+    }
+    core->start(std::move(*accepted));
     return sink;
   }
   bool step() {
@@ -91,6 +100,7 @@ struct TestEngine {
   TestBackend backend;
   const Vocabulary vocabulary;
   std::unique_ptr<EngineCore> core;
+  std::unique_ptr<GrammarCompiler> compiler;  // made when a request has a grammar
   uint64_t number = 0;
 };
 

@@ -74,6 +74,9 @@ MockEngine::~MockEngine() {
 }
 
 Status MockEngine::check(const GenerateRequest& request) const {
+  if (!request.grammar.empty()) {
+    return unimplemented("a mock replica writes fixed answers and cannot follow a grammar: ask an engine");
+  }
   const int32_t vocabulary = options_.tokenizer->size();
   WARMPATH_RETURN_IF_ERROR(validate(request.sampling, vocabulary));
   for (const auto* tokens : {&request.prompt, &request.output_prefix}) {

@@ -25,6 +25,7 @@ class DescribeReply;
 class DescribeRequest;
 class GenerateRequest;
 class GenerateUpdate;
+class Grammar;
 class HintRequest;
 class KvEventBatch;
 class StatsReply;
@@ -62,6 +63,10 @@ Status decode(const v1::HintRequest& message, HintCommand& value);
 
 // `peer` is "gateway" or "replica": who speaks the version that is asked about.
 Status check_protocol(std::string_view peer, int32_t major, int32_t minor);
+
+// Checked as validate() in proto/grammar.h does, but for the vocabulary.
+void encode(const Grammar& value, v1::Grammar& message);
+Status decode(const v1::Grammar& message, Grammar& value);
 
 // Identities on the wire: 16 bytes each, high half first, big-endian, concatenated.
 void append_hash(std::string& bytes, Hash128 hash);

@@ -29,6 +29,7 @@ void encode(const ReplicaDescription& value, v1::DescribeReply& message) {
   message.set_max_queued(value.max_queued);
   message.mutable_end_tokens()->Add(value.end_tokens.begin(), value.end_tokens.end());
   message.set_device(value.device);
+  message.set_structured_output(value.structured_output);
 }
 
 Status decode(const v1::DescribeReply& message, ReplicaDescription& value) {
@@ -67,6 +68,7 @@ Status decode(const v1::DescribeReply& message, ReplicaDescription& value) {
   value.max_running = message.max_running();
   value.max_queued = message.max_queued();
   value.device = message.device();
+  value.structured_output = message.structured_output();
   return {};
 }
 

@@ -200,13 +200,13 @@ void encode(const GenerateRequest& value, v1::GenerateRequest& message) {
   message.mutable_prompt()->Add(value.prompt.begin(), value.prompt.end());
   message.mutable_output_prefix()->Add(value.output_prefix.begin(), value.output_prefix.end());
   encode_sampling(value.sampling, *message.mutable_sampling());
+  if (!value.grammar.empty()) encode(value.grammar, *message.mutable_grammar());
   message.set_salt(value.salt);
   message.set_priority(value.priority);
   message.set_deadline_s(value.deadline_s);
 }
 
 Status decode(const v1::GenerateRequest& message, GenerateRequest& value) {
-  if (!message.grammar().empty()) return reserved_field("grammar", "structured output");
   if (!message.kv_source().empty()) return reserved_field("kv_source", "prefill and decode on different replicas");
   if (!message.kv_lease().empty()) return reserved_field("kv_lease", "prefill and decode on different replicas");
   if (!message.lora().empty()) return reserved_field("lora", "LoRA adapters");
@@ -218,6 +218,8 @@ Status decode(const v1::GenerateRequest& message, GenerateRequest& value) {
   WARMPATH_RETURN_IF_ERROR(read_tokens("output_prefix", message.output_prefix(), value.output_prefix));
   WARMPATH_RETURN_IF_ERROR(duration("deadline_s", message.deadline_s()));
   WARMPATH_RETURN_IF_ERROR(decode_sampling(message.sampling(), value.sampling));
+  value.grammar = {};
+  if (message.has_grammar()) WARMPATH_RETURN_IF_ERROR(decode(message.grammar(), value.grammar));
   value.request_id = message.request_id();
   value.salt = message.salt();
   value.priority = message.priority();

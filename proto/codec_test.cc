@@ -130,6 +130,48 @@ TEST(CodecGolden, KvEventBatch) {
                 block_hex);
 }
 
+TEST(CodecGolden, Grammar) {
+  Grammar grammar = Grammar::sequence({Grammar::literal("a"), Grammar::repeat(Grammar::token(300), 1, -1)});
+  EXPECT_EQ(hex(wire<v1::Grammar>(grammar)),
+            "0808"                      // kind: sequence
+            "2a050801120161"            // parts: literal "a"
+            "2a0c080a2a060802"          //   repetition of a token
+            "1a02ac02"
+            "3001");                    //   at least once; `most` is absent: without end
+}
+
+TEST(Codec, GrammarRoundTripAndRefusals) {
+  GenerateRequest request = sample_request();
+  request.grammar = Grammar::any_of({Grammar::json_schema(R"({"type":"null"})", 3), Grammar::regex("a"),
+                                     Grammar::text_without({"x", "yz"}), Grammar::tokens_without({4, 5}),
+                                     Grammar::repeat(Grammar::literal("\n"), 0, 2)});
+  v1::GenerateRequest message;
+  encode(request, message);
+  GenerateRequest back;
+  ASSERT_TRUE(decode(message, back).ok());
+  EXPECT_EQ(back.grammar, request.grammar);
+
+  const auto refused = [](const Grammar& grammar) {
+    v1::Grammar bytes;
+    encode(grammar, bytes);
+    Grammar value;
+    return decode(bytes, value).code() == StatusCode::kInvalidArgument;
+  };
+  Grammar deep = Grammar::literal("a");
+  for (int level = 0; level < kMaxGrammarDepth; ++level) deep = Grammar::sequence({deep});
+  EXPECT_TRUE(refused(deep));
+  EXPECT_TRUE(refused(Grammar::sequence({})));
+  EXPECT_TRUE(refused(Grammar::token(-1)));
+  EXPECT_TRUE(refused(Grammar::regex("")));
+  EXPECT_TRUE(refused(Grammar::repeat(Grammar::literal("a"), 3, 2)));
+  EXPECT_TRUE(refused(Grammar::literal(std::string(kMaxGrammarBytes + 1, 'a'))));
+  EXPECT_TRUE(refused(Grammar::any_of(std::vector<Grammar>(kMaxGrammarNodes, Grammar::literal("a")))));
+  v1::Grammar unknown;
+  unknown.set_kind(static_cast<v1::Grammar::Kind>(99));
+  Grammar value;
+  EXPECT_FALSE(decode(unknown, value).ok());
+}
+
 TEST(Codec, GenerateRequestRoundTrip) {
   const GenerateRequest request = sample_request();
   v1::GenerateRequest message;
@@ -202,14 +244,13 @@ TEST(Codec, AnotherMajorVersionIsRefusedByName) {
   ReplicaDescription value;
   const Status status = decode(message, value);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("replica speaks warmpath protocol 1.0, this side 2.0"));
+  EXPECT_THAT(status.message(), HasSubstr("replica speaks warmpath protocol 1.1, this side 2.1"));
   EXPECT_TRUE(check_protocol("gateway", kProtocolMajor, kProtocolMinor + 9).ok());
 }
 
 TEST(Codec, ReservedFieldsAreRefusedByName) {
   using Setter = void (*)(v1::GenerateRequest&);
   const std::vector<std::pair<std::string, Setter>> reserved{
-      {"grammar", [](v1::GenerateRequest& m) { m.set_grammar("g"); }},
       {"kv_source", [](v1::GenerateRequest& m) { m.set_kv_source("g"); }},
       {"kv_lease", [](v1::GenerateRequest& m) { m.set_kv_lease("g"); }},
       {"lora", [](v1::GenerateRequest& m) { m.set_lora("g"); }}};

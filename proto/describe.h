@@ -13,7 +13,7 @@ namespace warmpath {
 
 // A peer with another major version is refused by name; a newer minor version only adds optional fields.
 inline constexpr int32_t kProtocolMajor = 2;
-inline constexpr int32_t kProtocolMinor = 0;
+inline constexpr int32_t kProtocolMinor = 1;
 
 struct ReplicaDescription {
   int32_t protocol_major = kProtocolMajor;
@@ -36,6 +36,7 @@ struct ReplicaDescription {
   int32_t max_queued = 0;
   std::vector<TokenId> end_tokens;  // the model's own end-of-generation tokens
   std::string device;               // "cpu avx512 x2"
+  bool structured_output = false;   // GenerateRequest::grammar is obeyed; others refuse it
 };
 
 // A gauge snapshot; also carried by heartbeats.

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/token.h"
+#include "proto/grammar.h"
 #include "proto/sampling.h"
 
 namespace warmpath {
@@ -21,6 +22,7 @@ struct GenerateRequest {
   std::vector<TokenId>
       output_prefix;  // already generated elsewhere (resume): counted in max_tokens, penalties, stop strings
   SamplingParams sampling;
+  Grammar grammar;        // what the answer must look like; empty = anything
   std::string salt;       // the tenant's; part of the chain root
   int32_t priority = 0;   // higher runs first; ties by arrival
   double deadline_s = 0;  // seconds from arrival after which the request is dropped; 0 = none
@@ -39,7 +41,8 @@ std::string_view finish_reason_name(FinishReason reason);
 struct TokenOutput {
   int32_t choice = 0;
   TokenId token = 0;
-  // Set when top_logprobs >= 0: natural log of the softmax at temperature 1 before penalties, bias and truncation.
+  // Set when top_logprobs >= 0: natural log of the softmax at temperature 1 before penalties, bias and truncation; of
+  // the tokens that the grammar allows, where there is one.
   float logprob = 0;
   std::vector<std::pair<TokenId, float>> top_logprobs;  // likeliest first
 };

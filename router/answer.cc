@@ -152,6 +152,7 @@ DispatchJob Answer::job_for(size_t prompt) {
   job.request.prompt = std::move(from.tokens);
   job.request.sampling = prepared_.options.sampling;
   job.request.sampling.max_tokens = from.max_tokens;
+  job.request.grammar = prepared_.grammar;
   job.request.salt = prepared_.salt;
   job.arrived_ns = arrived_ns_;
   job.deadline_ns = deadline_ns_;

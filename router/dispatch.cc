@@ -114,10 +114,21 @@ void Dispatch::start() {
   const Earlier earlier = job_.model->history().follow(job_.view, job_.chain);
   receipt_->earlier_tokens = earlier.tokens;
   receipt_->rewritten = earlier.rewritten;
+  begin_round();
   if (job_.model->waiting_room().empty()) {
     attempt();
   } else {
     wait_for_room();  // nobody overtakes
+  }
+}
+
+void Dispatch::begin_round() {
+  tried_.clear();
+  some_full_ = false;
+  attempts_ = 0;
+  if (job_.request.grammar.empty()) return;
+  for (const std::shared_ptr<Replica>& replica : job_.model->replicas()) {
+    if (!replica->description().structured_output) tried_.push_back(replica);
   }
 }
 
@@ -206,9 +217,7 @@ void Dispatch::wait_for_room() {
     return;
   }
   waiting_ = true;
-  tried_.clear();
-  some_full_ = false;
-  attempts_ = 0;
+  begin_round();
   look_for_room_later();
 }
 

@@ -60,6 +60,7 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
  private:
   class Relay;
 
+  void begin_round();
   void attempt();
   void send(Route route);
   void nobody();
@@ -85,7 +86,7 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   int attempts_ = 0;
   std::shared_ptr<Replica> replica_;
   std::shared_ptr<UpstreamCall> call_;
-  std::vector<std::shared_ptr<Replica>> tried_;
+  std::vector<std::shared_ptr<Replica>> tried_;  // and those that cannot do what the request asks for
   bool filtered_ = false;          // the policy's strict filters left nobody
   bool some_full_ = false;         // one of `tried_` refused for want of room
   WaitingRoom::Ticket place_ = 0;  // in the waiting room; kept until the prompt seems accepted

@@ -151,7 +151,7 @@ TEST_F(FleetTest, AnotherProtocolIsRefusedByName) {
   config_.models[0].endpoints.push_back({"b", ""});
   ASSERT_TRUE(core_->reload(config_).ok());
   ASSERT_TRUE(eventually([&] { return replica("b")->state() == ReplicaState::kIncompatible; }));
-  EXPECT_THAT(replica("b")->trouble(), ::testing::HasSubstr("protocol 1.0"));
+  EXPECT_THAT(replica("b")->trouble(), ::testing::HasSubstr("protocol 1."));
 }
 
 TEST_F(FleetTest, ADrainingReplicaGetsNothingNew) {

@@ -11,6 +11,8 @@
 #include "router/wire/json_reader.h"
 #include "router/wire/messages.h"
 #include "router/wire/responses.h"
+#include "text/answer/call_grammar.h"
+#include "text/schema/json_schema.h"
 
 namespace warmpath {
 
@@ -52,6 +54,92 @@ void choose_parser(const Conversation& conversation, PreparedRequest& prepared) 
   const std::string tail =
       prepared.identity->tokenizer->decode(tokens.subspan(tokens.size() - std::min(tokens.size(), kTail)));
   prepared.parser_options.in_reasoning = conversation.add_generation_prompt && prompt_opens_reasoning(*markers, tail);
+}
+
+bool refuse_rules(std::string_view param, std::string message, WireError& error) {
+  error = bad_request(param, std::move(message));
+  return false;
+}
+
+// The tools that must be called: there, and with schemas that can be kept.
+bool check_callable(const Value& tools, const OutputRules& rules, WireError& error) {
+  if (!tools.is_list())
+    return refuse_rules("tool_choice", "'tool_choice' demands a call, and there are no 'tools'", error);
+  std::vector<std::string> found;
+  const auto& items = tools.as_list().items;
+  for (size_t n = 0; n < items.size(); ++n) {
+    const std::string name = items[n].find("function")->find("name")->string_or_empty();
+    if (!rules.only.empty() && std::find(rules.only.begin(), rules.only.end(), name) == rules.only.end()) continue;
+    found.push_back(name);
+    const Result<std::string> schema = prepare_json_schema(parameters_schema(items[n]));
+    if (!schema.ok()) {
+      return refuse_rules(
+          fmt::format("tools[{}]", n),
+          fmt::format("The tool '{}' cannot be demanded: in its parameters {}", name, schema.status().message()),
+          error);
+    }
+  }
+  for (const std::string& name : rules.only) {
+    if (std::find(found.begin(), found.end(), name) != found.end()) continue;
+    return refuse_rules("tool_choice",
+                        fmt::format("'tool_choice' names '{}', which is not among the tools that this "
+                                    "model sees",
+                                    name.substr(0, 128)),
+                        error);
+  }
+  return true;
+}
+
+bool check_format(const OutputRules& rules, WireError& error) {
+  if (rules.format.kind != Grammar::Kind::kJsonSchema) return true;
+  const Result<std::string> schema = prepare_json_schema(rules.format.text);
+  return schema.ok() || refuse_rules(rules.format_param, "In the schema " + schema.status().message(), error);
+}
+
+// What the answers must look like.
+bool choose_grammar(PreparedRequest& prepared, WireError& error) {
+  const OutputRules& rules = prepared.options.rules;
+  const bool required = rules.calls == OutputRules::Calls::kRequired;
+  if (!required && rules.format.empty()) return true;
+  const std::string_view param = required ? std::string_view("tool_choice") : std::string_view(rules.format_param);
+  if (!prepared.model->constrains()) {
+    error = unsupported(param,
+                        fmt::format("'{}' demands an answer of a certain shape, and no replica of '{}' can constrain "
+                                    "its answers",
+                                    param, prepared.asked_model));
+    return false;
+  }
+  if (!check_format(rules, error)) return false;
+  if (prepared.wire == Wire::kCompletions) {
+    prepared.grammar = rules.format;
+    return true;
+  }
+  const AnswerMarkers& markers = *prepared.identity->markers;
+  const Value& tools = prepared.parser_options.tools;
+  const bool callable = markers.format().calls != CallFormat::kNone && tools.is_list();
+  if (required && markers.format().calls == CallFormat::kNone) {
+    return refuse_rules(
+        param, "This model's answers are not read for calls (parsers.tools: none), so none can be demanded", error);
+  }
+  if (required && !check_callable(tools, rules, error)) return false;
+  Grammar answer;
+  if (required) {
+    answer = call_grammar(markers, tools, rules.only, rules.parallel);
+  } else {
+    answer = rules.format;
+    // A call instead of the answer stays possible; tools whose schemas cannot be kept are left to the model's own
+    // skill.
+    WireError ignored;
+    if (callable && check_callable(tools, rules, ignored)) {
+      answer = Grammar::any_of({call_grammar(markers, tools, {}, rules.parallel), std::move(answer)});
+    }
+  }
+  if (markers.format().calls == CallFormat::kHarmony && !required) {
+    return refuse_rules(
+        param, fmt::format("'{}' is not supported for this model's answers, which come in channels", param), error);
+  }
+  prepared.grammar = after_reasoning(markers, prepared.parser_options.in_reasoning, std::move(answer));
+  return true;
 }
 
 // What BaseFinder tells bases apart by. JSON objects tell where they end, so joining them is not ambiguous.
@@ -243,7 +331,7 @@ bool prepare(Wire wire, std::string_view body, std::string_view tenant_salt, con
       encoded = encode_responses(body, prepared, fleet, error);
       break;
   }
-  if (!encoded) return false;
+  if (!encoded || !choose_grammar(prepared, error)) return false;
   const Status valid = validate(prepared.options.sampling, prepared.identity->description.vocabulary);
   if (!valid.ok()) {
     error = from_status(valid);

@@ -38,6 +38,7 @@ struct PreparedRequest {
   std::shared_ptr<const StopStrings> stops;
   std::shared_ptr<const AnswerMarkers> markers;  // null: the answer is text and nothing else
   AnswerParser::Options parser_options;
+  Grammar grammar;  // what the answers must look like; empty: anything
   std::string salt;
   std::vector<PreparedPrompt> prompts;
   std::shared_ptr<const ResponseTools> response_tools;  // of the responses wire

@@ -59,6 +59,12 @@ bool ServedModel::usable() const {
   return std::any_of(all.begin(), all.end(), [](const auto& replica) { return replica->usable(); });
 }
 
+bool ServedModel::constrains() const {
+  const ReplicaList all = replicas();
+  return std::any_of(all.begin(), all.end(),
+                     [](const auto& replica) { return replica->description().structured_output; });
+}
+
 std::shared_ptr<const ModelIdentity> ServedModel::identity() const {
   const std::lock_guard lock(mutex_);
   return identity_;

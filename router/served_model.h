@@ -61,7 +61,8 @@ class ServedModel {
   const std::string& name() const { return name_; }
   ModelConfig config() const;
   ReplicaList replicas() const;
-  bool usable() const;  // some replica could take a request now
+  bool usable() const;      // some replica could take a request now
+  bool constrains() const;  // some replica, usable or not, can constrain its answers
 
   // Null until a replica has answered.
   std::shared_ptr<const ModelIdentity> identity() const;

@@ -110,5 +110,61 @@ TEST_F(ToolCallsTest, ACutCallEndsByLength) {
   EXPECT_THAT(answer.body, HasSubstr(R"("finish_reason":"length")"));
 }
 
+TEST_F(ToolCallsTest, ADemandedCallIsTheReplicasGrammar) {
+  for (const auto& upstream : {a_, b_}) {
+    upstream->change_description([](ReplicaDescription& description) { description.structured_output = true; });
+  }
+  start();
+  std::vector<Grammar> grammars;
+  for (const auto& upstream : {a_, b_}) {
+    upstream->on_generate = [&](const std::shared_ptr<TestCall>& call) {
+      grammars.push_back(call->request().grammar);
+      call->reply("<tool_call>{\"name\": \"read\", \"arguments\": {}}</tool_call>");
+    };
+  }
+  const auto with_tools = [](const char* choice) { return std::string(kTools) + R"(,"tool_choice":)" + choice; };
+  EXPECT_EQ(ask("POST", kChatPath, chat("hi", with_tools(R"("required")"))).status, 200);
+  EXPECT_EQ(ask("POST", kChatPath, chat("hi", with_tools(R"({"type":"function","function":{"name":"read"}})"))).status,
+            200);
+  EXPECT_EQ(ask("POST", kChatPath, chat("hi", with_tools(R"("auto")"))).status, 200);
+  EXPECT_EQ(ask("POST", kChatPath, chat("hi", R"(,"response_format":{"type":"json_object"})")).status, 200);
+  ASSERT_EQ(grammars.size(), 4u);
+  EXPECT_EQ(grammars[0].kind, Grammar::Kind::kSequence);
+  EXPECT_FALSE(grammars[1].empty());
+  EXPECT_TRUE(grammars[2].empty()) << "the model decides";
+  EXPECT_EQ(grammars[3].kind, Grammar::Kind::kJsonSchema);
+
+  const std::pair<std::string, const char*> refusals[] = {
+      {R"(,"tool_choice":"required")", "tool_choice"},
+      {with_tools(R"({"type":"function","function":{"name":"write"}})"), "tool_choice"},
+      {R"(,"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"not":{}}}})", "'not' at #"},
+      {R"(,"tool_choice":"required","tools":[{"type":"function","function":{"name":"f","parameters":
+          {"properties":{"x":{"type":"array","uniqueItems":true}}}}}])",
+       "'uniqueItems' at #/properties/x"},
+  };
+  for (const auto& [fields, words] : refusals) {
+    const SeenAnswer refused = ask("POST", kChatPath, chat("hi", fields));
+    EXPECT_EQ(refused.status, 400) << fields;
+    EXPECT_THAT(refused.body, HasSubstr(words));
+  }
+}
+
+TEST_F(ToolCallsTest, ReplicasThatCannotConstrainArePassedOver) {
+  b_->change_description([](ReplicaDescription& description) { description.structured_output = true; });
+  start();
+  reply_always("{}");
+  const std::string format = R"(,"response_format":{"type":"json_object"})";
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_EQ(ask("POST", kChatPath, chat("hi", format)).header("x-warmpath-replica"), "b");
+  }
+}
+
+TEST_F(ToolCallsTest, WhereNoReplicaCanConstrainADemandIsRefused) {
+  start();
+  const SeenAnswer refused = ask("POST", kChatPath, chat("hi", R"(,"response_format":{"type":"json_object"})"));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr(R"("param":"response_format")"));
+}
+
 }  // namespace
 }  // namespace warmpath

@@ -34,28 +34,8 @@ struct Pending {
   int64_t max_completion_tokens = -1;
   bool logprobs = false;
   int64_t top_logprobs = -1;
-  bool hide_tools = false;
   bool has_messages = false;
 };
-
-bool read_tool_choice(const JsonField& field, Pending& pending) {
-  JsonType type{};
-  if (!field.type(type)) return false;
-  if (type == JsonType::object) {
-    return field.refuse(unsupported("tool_choice",
-                                    "'tool_choice' naming a tool is not supported by this server; use \"auto\" or "
-                                    "\"none\""));
-  }
-  std::string_view word;
-  if (!field.text(word)) return false;
-  if (word == "required") {
-    return field.refuse(unsupported(
-        "tool_choice", "'tool_choice' \"required\" is not supported by this server; use \"auto\" or \"none\""));
-  }
-  if (word != "auto" && word != "none") return field.refuse("must be \"auto\" or \"none\"");
-  pending.hide_tools = word == "none";
-  return true;
-}
 
 bool read_modalities(const JsonField& field) {
   return field.elements([&](JsonValue& value, size_t) {
@@ -91,11 +71,8 @@ bool read_chat_field(const JsonField& field, ChatRequest& request, Pending& pend
   if (name == "max_completion_tokens") return field.integer(1, kMost, pending.max_completion_tokens);
   if (name == "logprobs") return field.boolean(pending.logprobs);
   if (name == "top_logprobs") return field.integer(0, kMaxTopLogprobs, pending.top_logprobs);
-  if (name == "tool_choice") return read_tool_choice(field, pending);
-  if (name == "parallel_tool_calls") {
-    bool ignored = false;
-    return field.boolean(ignored);
-  }
+  if (name == "tool_choice") return read_tool_choice(field, request.options.rules);
+  if (name == "parallel_tool_calls") return field.boolean(request.options.rules.parallel);
   if (name == "modalities") return read_modalities(field);
   if (name == "verbosity") return read_verbosity(field);
   if (name == "reasoning_effort") return field.text(request.reasoning_effort);
@@ -131,7 +108,7 @@ bool settle(ChatRequest& request, const Pending& pending, WireError& error) {
     return false;
   }
   if (pending.logprobs) sampling.top_logprobs = static_cast<int32_t>(std::max<int64_t>(pending.top_logprobs, 0));
-  if (pending.hide_tools) request.tools.clear();
+  if (request.options.rules.calls == OutputRules::Calls::kNone) request.tools.clear();
   return true;
 }
 

@@ -87,19 +87,6 @@ bool read_stream_options(const JsonField& field, GenerationOptions& options) {
   });
 }
 
-bool read_response_format(const JsonField& field, GenerationOptions&) {
-  std::string kind;
-  const bool read = field.members([&](std::string_view key, JsonValue& value) {
-    return key != "type" || JsonField{value, "response_format.type", field.failure}.text(kind);
-  });
-  if (!read) return false;
-  if (kind == "text") return true;
-  return field.refuse(unsupported(
-      "response_format",
-      fmt::format("'response_format' of type '{}' is not supported by this server; only {{\"type\": \"text\"}} is",
-                  kind)));
-}
-
 const boost::unordered_flat_map<std::string_view, Reader>& readers() {
   static const boost::unordered_flat_map<std::string_view, Reader> kReaders = {
       {"model", [](const JsonField& f, GenerationOptions& o) { return read_name_into(f, o.model); }},
@@ -141,7 +128,6 @@ const boost::unordered_flat_map<std::string_view, Reader>& readers() {
       {"min_tokens", [](const JsonField& f,
                         GenerationOptions& o) { return read_int32_into(f, 0, kMaxInt32, o.sampling.min_tokens); }},
       {"ignore_eos", [](const JsonField& f, GenerationOptions& o) { return f.boolean(o.sampling.ignore_eos); }},
-      {"response_format", read_response_format},
       {"cache_salt", [](const JsonField& f, GenerationOptions& o) { return read_name_into(f, o.cache_salt); }},
       {"prompt_cache_key",
        [](const JsonField& f, GenerationOptions& o) { return read_name_into(f, o.prompt_cache_key); }},
@@ -155,17 +141,21 @@ struct Refused {
   std::optional<double> neutral = {};
 };
 constexpr Refused kRefused[] = {
-    {"best_of", 1},         {"use_beam_search"},
-    {"length_penalty", 1},  {"typical_p", 1},
-    {"top_a", 0},           {"tfs_z", 1},
-    {"mirostat", 0},        {"dry_multiplier", 0},
-    {"xtc_probability", 0}, {"guided_json"},
-    {"guided_regex"},       {"guided_choice"},
-    {"guided_grammar"},     {"structured_outputs"},
-    {"json_schema"},        {"grammar"},
-    {"bad_words"},          {"allowed_token_ids"},
-    {"logits_processors"},  {"include_stop_str_in_output"},
-    {"prompt_logprobs"},    {"truncate_prompt_tokens"},
+    {"best_of", 1},
+    {"use_beam_search"},
+    {"length_penalty", 1},
+    {"typical_p", 1},
+    {"top_a", 0},
+    {"tfs_z", 1},
+    {"mirostat", 0},
+    {"dry_multiplier", 0},
+    {"xtc_probability", 0},
+    {"bad_words"},
+    {"allowed_token_ids"},
+    {"logits_processors"},
+    {"include_stop_str_in_output"},
+    {"prompt_logprobs"},
+    {"truncate_prompt_tokens"},
     {"kv_transfer_params"},
 };
 
@@ -225,6 +215,9 @@ FieldOutcome read_shared_field(const JsonField& field, GenerationOptions& option
   if (const auto found = readers().find(field.name); found != readers().end()) {
     return found->second(field, options) ? FieldOutcome::kRead : FieldOutcome::kRefused;
   }
+  bool is_rule = false;
+  if (read_guided(field, options.rules, is_rule)) return FieldOutcome::kRead;
+  if (is_rule) return FieldOutcome::kRefused;
   for (const Refused& refused : kRefused) {
     if (field.name == refused.name) {
       return read_neutral(field, refused.neutral, "") ? FieldOutcome::kRead : FieldOutcome::kRefused;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "proto/sampling.h"
+#include "router/wire/output_rules.h"
 #include "router/wire/wire_error.h"
 
 namespace warmpath {
@@ -23,6 +24,7 @@ struct GenerationOptions {
   bool include_usage = false;    // stream_options.include_usage
   std::string cache_salt;        // keeps this caller's cached prefixes apart within its tenant
   std::string prompt_cache_key;  // a hint that names the session
+  OutputRules rules;             // what the answer must look like
 };
 
 enum class FieldOutcome {

@@ -15,7 +15,6 @@ constexpr size_t kMaxTools = 4096;
 
 struct Pending {
   int64_t max_tokens = -1;
-  bool hide_tools = false;
   bool has_messages = false;
 };
 
@@ -26,21 +25,6 @@ constexpr std::string_view kShared[] = {"model", "stream",     "temperature", "t
 bool read_member_text(const JsonField& field, std::string_view key, JsonValue& value, std::string& out) {
   const std::string path = fmt::format("{}.{}", field.name, key);
   return JsonField{value, path, field.failure}.text(out);
-}
-
-bool read_tool_choice(const JsonField& field, Pending& pending) {
-  std::string kind;
-  const bool read = field.members([&](std::string_view key, JsonValue& value) {
-    return key != "type" || read_member_text(field, key, value, kind);
-  });
-  if (!read) return false;
-  if (kind == "any" || kind == "tool") {
-    return field.refuse(unsupported(
-        "tool_choice", "'tool_choice' that demands a call is not supported by this server; use \"auto\" or \"none\""));
-  }
-  if (kind != "auto" && kind != "none") return field.refuse("must have type \"auto\" or \"none\"");
-  pending.hide_tools = kind == "none";
-  return true;
 }
 
 bool read_thinking(const JsonField& field, MessagesRequest& request) {
@@ -63,9 +47,7 @@ bool read_output_config(const JsonField& field, MessagesRequest& request) {
     const JsonField format{value, "output_config.format", field.failure};
     JsonType type{};
     if (!format.type(type)) return false;
-    return type == JsonType::null || format.refuse(unsupported("output_config.format",
-                                                               "'output_config.format' is not supported by this "
-                                                               "server; the model answers with text"));
+    return type == JsonType::null || read_response_format(format, request.options.rules);
   });
 }
 
@@ -114,9 +96,10 @@ bool read_field(const JsonField& field, MessagesRequest& request, Pending& pendi
   if (name == "tools") return field.objects(kMaxTools, request.tools);
   if (name == "system") return read_system(field, request);
   if (name == "max_tokens") return field.integer(1, INT32_MAX, pending.max_tokens);
-  if (name == "tool_choice") return read_tool_choice(field, pending);
+  if (name == "tool_choice") return read_anthropic_tool_choice(field, request.options.rules);
   if (name == "thinking") return read_thinking(field, request);
   if (name == "output_config") return read_output_config(field, request);
+  if (name == "output_format") return read_response_format(field, request.options.rules);
   if (name == "metadata") return read_metadata(field, request);
   if (name == "stop_sequences") return read_stop(field, request.options);
   if (std::find(std::begin(kShared), std::end(kShared), name) != std::end(kShared)) {
@@ -144,7 +127,7 @@ bool parse_messages(std::string_view body, bool counting, MessagesRequest& reque
   if (pending.max_tokens < 0 && !counting) return missing("max_tokens");
   request.options.sampling.max_tokens = static_cast<int32_t>(pending.max_tokens);
   request.options.include_usage = true;
-  if (pending.hide_tools) request.tools.clear();
+  if (request.options.rules.calls == OutputRules::Calls::kNone) request.tools.clear();
   return true;
 }
 

@@ -116,11 +116,15 @@ TEST(ChatBody, RefusalsNameTheField) {
       {R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
       {R"("tools":{})", "tools"},
       {R"("tools":["x"])", "tools"},
-      {R"("tool_choice":"required")", "tool_choice"},
-      {R"("tool_choice":{"type":"function","function":{"name":"f"}})", "tool_choice"},
+      {R"("tool_choice":{"type":"function","function":{}})", "tool_choice"},
+      {R"("tool_choice":{"type":"web_search"})", "tool_choice"},
+      {R"("tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"name":"f"}]})", "tool_choice"},
       {R"("tool_choice":"maybe")", "tool_choice"},
       {R"("parallel_tool_calls":"no")", "parallel_tool_calls"},
-      {R"("response_format":{"type":"json_object"})", "response_format"},
+      {R"("response_format":{"type":"xml"})", "response_format"},
+      {R"("response_format":{"type":"json_object"},"guided_regex":"a")", "guided_regex"},
+      {R"("guided_choice":[])", "guided_choice"},
+      {R"("structured_outputs":{"structural_tag":{}})", "structured_outputs.structural_tag"},
       {R"("response_format":{"type":"json_schema","json_schema":{}})", "response_format"},
       {R"("functions":[{"name":"f"}])", "functions"},
       {R"("function_call":"auto")", "function_call"},
@@ -128,7 +132,7 @@ TEST(ChatBody, RefusalsNameTheField) {
       {R"("audio":{"voice":"a"})", "audio"},
       {R"("best_of":2)", "best_of"},
       {R"("use_beam_search":true)", "use_beam_search"},
-      {R"("guided_json":{"a":1})", "guided_json"},
+      {R"("guided_json":5)", "guided_json"},
       {R"("messages":"hi")", "messages"},
       {R"("messages":[])", "messages"},
       {R"("messages":["hi"])", "messages"},
@@ -143,6 +147,30 @@ TEST(ChatBody, RefusalsNameTheField) {
     EXPECT_EQ(parsed->error.param, param) << field << ": " << parsed->error.message;
     EXPECT_NE(error_body(parsed->error).find("\"invalid_request_error\""), std::string::npos);
   }
+}
+
+TEST(ChatBody, DemandsOnTheAnswersShape) {
+  using Kind = Grammar::Kind;
+  const auto rules = [](const std::string& members) { return chat("," + members)->request.options.rules; };
+  const auto named = rules(R"("tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":false)");
+  EXPECT_EQ(named.calls, OutputRules::Calls::kRequired);
+  EXPECT_EQ(named.only, std::vector<std::string>{"f"});
+  EXPECT_FALSE(named.parallel);
+  EXPECT_EQ(rules(R"("tool_choice":"required")").calls, OutputRules::Calls::kRequired);
+  const auto allowed = rules(R"("tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[
+      {"type":"function","function":{"name":"a"}},{"type":"function","name":"b"}]}})");
+  EXPECT_EQ(allowed.only, (std::vector<std::string>{"a", "b"}));
+  const auto schema = rules(R"("response_format":{"json_schema":{"name":"n","schema":{"type": "null"},"strict":true},
+      "type":"json_schema"})");
+  EXPECT_EQ(schema.format.kind, Kind::kJsonSchema);
+  EXPECT_EQ(schema.format.text, R"({"type": "null"})");
+  EXPECT_EQ(schema.format_param, "response_format");
+  EXPECT_EQ(rules(R"("guided_json":"{}")").format.text, "{}");
+  EXPECT_EQ(rules(R"("structured_outputs":{"regex":"a+","backend":"x"})").format, Grammar::regex("a+"));
+  EXPECT_EQ(rules(R"("guided_choice":["x","y"])").format,
+            Grammar::any_of({Grammar::literal("x"), Grammar::literal("y")}));
+  EXPECT_EQ(rules(R"("grammar":"root ::= \"a\"")").format, Grammar::ebnf("root ::= \"a\""));
+  EXPECT_TRUE(rules(R"("response_format":{"type":"text"},"guided_regex":"")").format.empty());
 }
 
 TEST(ChatBody, NeutralValuesOfUnsupportedFieldsAreFine) {

@@ -31,37 +31,16 @@ constexpr Refused kRefused[] = {
 };
 
 struct Pending {
-  bool hide_tools = false;
   bool has_input = false;
 };
 
-bool read_tool_choice(const JsonField& field, Pending& pending) {
-  JsonType type{};
-  if (!field.type(type)) return false;
-  std::string_view word;
-  if (type == JsonType::string && !field.text(word)) return false;
-  if (type == JsonType::object || word == "required") {
-    return field.refuse(unsupported(
-        "tool_choice", "'tool_choice' that demands a call is not supported by this server; use \"auto\" or \"none\""));
-  }
-  if (word != "auto" && word != "none") return field.refuse("must be \"auto\" or \"none\"");
-  pending.hide_tools = word == "none";
-  return true;
-}
-
-bool read_text_settings(const JsonField& field) {
+bool read_text_settings(const JsonField& field, ResponsesRequest& request) {
   return field.members([&](std::string_view key, JsonValue& value) {
     if (key != "format") return true;
-    std::string kind;
     const JsonField format{value, "text.format", field.failure};
-    const bool read = format.members([&](std::string_view inner, JsonValue& inner_value) {
-      return inner != "type" || JsonField{inner_value, "text.format.type", field.failure}.text(kind);
-    });
-    if (!read) return false;
-    return kind == "text" || format.refuse(unsupported("text.format", fmt::format("'text.format' of type '{}' is not "
-                                                                                  "supported by this server; only "
-                                                                                  "'text' is",
-                                                                                  kind)));
+    JsonType type{};
+    if (!format.type(type)) return false;
+    return type == JsonType::null || read_response_format(format, request.options.rules);
   });
 }
 
@@ -92,8 +71,9 @@ bool read_field(const JsonField& field, ResponsesRequest& request, Pending& pend
   if (name == "input") return read_input(field, request, pending);
   if (name == "tools") return field.objects(kMaxTools, request.tools);
   if (name == "instructions") return field.text(request.instructions);
-  if (name == "tool_choice") return read_tool_choice(field, pending);
-  if (name == "text") return read_text_settings(field);
+  if (name == "tool_choice") return read_tool_choice(field, request.options.rules);
+  if (name == "text") return read_text_settings(field, request);
+  if (name == "parallel_tool_calls") return field.boolean(request.options.rules.parallel);
   if (name == "reasoning") return read_reasoning(field, request);
   if (name == "max_output_tokens") {
     int64_t number = 0;
@@ -127,7 +107,7 @@ bool parse_responses(std::string_view body, ResponsesRequest& request, WireError
     return false;
   }
   request.options.include_usage = true;
-  if (pending.hide_tools) request.tools.clear();
+  if (request.options.rules.calls == OutputRules::Calls::kNone) request.tools.clear();
   return true;
 }
 

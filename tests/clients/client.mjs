@@ -65,7 +65,7 @@ check(whole.choices[0].text && piecewise === whole.choices[0].text, "completions
 
 await refused(OpenAI.NotFoundError, "unknown model", { model: "no-such-model" });
 check((await refused(OpenAI.BadRequestError, "temperature 3", { temperature: 3 })).param === "temperature", "param is named");
-await refused(OpenAI.BadRequestError, "response_format", { response_format: { type: "json_object" } });
+await refused(OpenAI.BadRequestError, "response_format", { response_format: { type: "xml" } });
 const overflow = await refused(OpenAI.BadRequestError, "overflow", { messages: [{ role: "user", content: "word ".repeat(20000) }] });
 check(overflow.code === "context_length_exceeded", "overflow: code");
 

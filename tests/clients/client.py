@@ -1,5 +1,6 @@
 """The official OpenAI client for Python against a running warmpath gateway: python client.py BASE_URL"""
 
+import json
 import sys
 
 import openai
@@ -66,9 +67,23 @@ check("".join(c.choices[0].text for c in pieces if c.choices) == legacy.choices[
 
 refused(openai.NotFoundError, None, "unknown model", model="no-such-model")
 refused(openai.BadRequestError, "temperature", "temperature 3", temperature=3)
-refused(openai.BadRequestError, "response_format", "response_format", response_format={"type": "json_object"})
+refused(openai.BadRequestError, "response_format", "response_format of another type", response_format={"type": "xml"})
+refused(openai.BadRequestError, "response_format", "a schema that cannot be kept",
+        response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {"not": {}}}})
+schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 0, "maximum": 120}},
+          "required": ["name", "age"], "additionalProperties": False}
+person = client.chat.completions.create(model=model, messages=[{"role": "user", "content": "Invent a person."}], max_tokens=100,
+                                        response_format={"type": "json_schema", "json_schema": {"name": "person", "schema": schema, "strict": True}})
+person = json.loads(person.choices[0].message.content)
+check(sorted(person) == ["age", "name"] and 0 <= person["age"] <= 120, "response_format: json_schema")
+choice = client.chat.completions.create(model=model, messages=[{"role": "user", "content": "Yes or no?"}], extra_body={"guided_choice": ["yes", "no"]})
+check(choice.choices[0].message.content in ("yes", "no"), "guided_choice")
 tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
-refused(openai.BadRequestError, "tool_choice", "tool_choice required", tools=[tool], tool_choice="required")
+demanded = client.chat.completions.create(model=model, messages=[{"role": "user", "content": "Hello"}], tools=[tool], tool_choice="required",
+                                          parallel_tool_calls=False, max_tokens=100)
+check([call.function.name for call in demanded.choices[0].message.tool_calls] == ["f"], "tool_choice: required")
+check(demanded.choices[0].finish_reason == "tool_calls", "tool_choice: finish_reason")
+refused(openai.BadRequestError, "tool_choice", "tool_choice without tools", tool_choice="required")
 refused(openai.BadRequestError, None, "no messages", messages=[])
 overflow = refused(openai.BadRequestError, None, "overflow", messages=[{"role": "user", "content": "word " * 20000}])
 check(overflow.code == "context_length_exceeded", "overflow: code")

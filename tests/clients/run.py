@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-PYTHON_CLIENT = "openai==3.57.0"
+PYTHON_CLIENTS = ["openai==3.57.0", "jsonschema==4.25.1"]
 NODE_CLIENTS = ["openai@6.49.0", "@anthropic-ai/sdk@1.14.0"]
 
 here = pathlib.Path(__file__).resolve().parent
@@ -24,7 +24,7 @@ def install():
     venv = clients / "venv"
     if not (venv / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    subprocess.run([venv / "bin" / "pip", "install", "-q", "--disable-pip-version-check", PYTHON_CLIENT], check=True)
+    subprocess.run([venv / "bin" / "pip", "install", "-q", "--disable-pip-version-check", *PYTHON_CLIENTS], check=True)
     subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--prefix", clients, *NODE_CLIENTS],
                    check=True, stdout=subprocess.DEVNULL)
     for script in ("client.mjs", "anthropic.mjs"):
@@ -50,7 +50,8 @@ with tempfile.TemporaryDirectory() as folder:
     failed = False
     try:
         url = f"http://127.0.0.1:{wait_for_port(fleet, ready, log)}/v1"
-        for command in ([clients / "venv" / "bin" / "python", here / "client.py", url], ["node", clients / "client.mjs", url],
+        for command in ([clients / "venv" / "bin" / "python", here / "client.py", url],
+                        [clients / "venv" / "bin" / "python", here / "constrained_calls.py", url], ["node", clients / "client.mjs", url],
                         ["node", clients / "anthropic.mjs", url]):
             failed |= subprocess.run(command).returncode != 0
     finally:

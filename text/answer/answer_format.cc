@@ -19,6 +19,13 @@ AnswerFormat detect_answer_format(std::string_view template_source) {
              (holds("<|python_tag|>") || holds("parameters"))) {
     format.calls = CallFormat::kLlama3;
   }
+  if (format.calls == CallFormat::kTagged && holds("<arg_key>")) {
+    format.arguments = ArgumentFormat::kPairs;
+  } else if (format.calls == CallFormat::kTagged && holds("<parameter=")) {
+    format.arguments = ArgumentFormat::kParameters;
+  } else if (format.calls == CallFormat::kDeepSeek && holds("```json")) {
+    format.arguments = ArgumentFormat::kFenced;
+  }
   if (holds("<think>") || holds("</think>")) {
     format.reasoning = ReasoningFormat::kThink;
   } else if (holds("[THINK]")) {

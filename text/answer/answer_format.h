@@ -24,11 +24,19 @@
 namespace warmpath {
 
 enum class CallFormat : uint8_t { kNone, kTagged, kLlama3, kMistral, kDeepSeek, kKimi, kHarmony };
+// How a model writes the arguments of a call, where its format has several ways.
+enum class ArgumentFormat : uint8_t {
+  kJson,
+  kParameters,  // tagged: Qwen3-Coder's <parameter=p>
+  kPairs,       // tagged: GLM's <arg_key>
+  kFenced,      // deepseek: ```json
+};
 enum class ReasoningFormat : uint8_t { kNone, kThink, kBracket };
 
 struct AnswerFormat {
   CallFormat calls = CallFormat::kTagged;
   ReasoningFormat reasoning = ReasoningFormat::kThink;
+  ArgumentFormat arguments = ArgumentFormat::kJson;  // what is asked for; any is understood
 
   bool operator==(const AnswerFormat&) const = default;
 };

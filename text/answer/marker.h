@@ -52,8 +52,9 @@ class AnswerMarkers {
   // How the model writes it; empty: not in this format.
   std::string_view spelling(Marker marker) const { return spellings_[static_cast<size_t>(marker)]; }
   std::optional<Marker> of_token(TokenId token) const;
-  // Whether the marker has a token of its own.
-  bool is_token(Marker marker) const { return tokens_[static_cast<size_t>(marker)] >= 0; }
+  // Whether the marker has a token of its own, and which (-1: none).
+  bool is_token(Marker marker) const { return token(marker) >= 0; }
+  TokenId token(Marker marker) const { return tokens_[static_cast<size_t>(marker)]; }
 
  private:
   friend class MarkerScanner;
