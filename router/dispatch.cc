@@ -180,7 +180,7 @@ void Dispatch::send(Route route) {
 }
 
 void Dispatch::nobody() {
-  if (some_full_) {
+  if (some_full_ && !resumed_) {
     wait_for_room();
     return;
   }
@@ -265,10 +265,14 @@ void Dispatch::take_update(GenerateUpdate& update) {
     receipt_->tail_tokens = update.start->tail_tokens;
     receipt_->queue_s = update.start->queue_s;
     receipt_->prefill_s = update.start->prefill_s;
-    receipt_->first_token_s = since_arrival_s();
+    if (!resumed_) receipt_->first_token_s = since_arrival_s();
+    if (resumed_) update.start.reset();  // the client has been told of the first one
+  }
+  if (job_.request.sampling.n == 1) {
+    for (const TokenOutput& output : update.tokens) said_.push_back(output.token);
   }
   for (const ChoiceFinish& finished : update.finished) receipt_->completion_tokens += finished.completion_tokens;
-  if (update.timings) {
+  if (update.timings && !resumed_) {
     job_.model->learn(replica_->index_id(), *update.timings, receipt_->delivered_tokens,
                       receipt_->completion_tokens / job_.request.sampling.n);
   }
@@ -279,7 +283,14 @@ void Dispatch::on_failed(const Status& status) {
   last_failure_ = status;
   const bool elsewhere = status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kResourceExhausted;
   if (status.code() == StatusCode::kUnavailable) services_.fleet.report_unreachable(replica_, status.message());
-  if (!elsewhere || !listener_->take_back(job_.prompt_number)) {
+  if (elsewhere && listener_->take_back(job_.prompt_number)) {
+    said_.clear();
+    job_.request.output_prefix.clear();
+    resumed_ = false;
+  } else if (can_resume(status)) {
+    job_.request.output_prefix = said_;
+    resumed_ = true;
+  } else {
     finish(status);
     return;
   }
@@ -297,8 +308,17 @@ void Dispatch::on_failed(const Status& status) {
   receipt_->delivered_tokens = 0;
   receipt_->tail_tokens = 0;
   receipt_->completion_tokens = 0;
-  receipt_->first_token_s = 0;
+  receipt_->resumed_tokens = static_cast<int64_t>(job_.request.output_prefix.size());
+  if (!resumed_) receipt_->first_token_s = 0;
   attempt();
+}
+
+// The client has seen some of it, and another replica can continue. A replica that is full afterwards is passed over
+// like one that is gone: the prompt keeps no client waiting in the middle of an answer.
+bool Dispatch::can_resume(const Status& status) const {
+  const bool gone = status.code() == StatusCode::kUnavailable;
+  return (gone || (resumed_ && status.code() == StatusCode::kResourceExhausted)) && job_.request.sampling.n == 1 &&
+         !said_.empty();
 }
 
 void Dispatch::finish(const Status& status) {

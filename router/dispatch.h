@@ -1,5 +1,6 @@
 // Dispatch: one prompt on its way: a replica is chosen, the prompt sent, the answer followed; if the replica fails
-// before anything of the answer was used, another one is tried; if every replica is full, the prompt waits.
+// before anything of the answer was used, another one is tried; if it dies later, another one goes on from the tokens
+// that came (one choice only: they are the next one's output_prefix); if every replica is full, the prompt waits.
 //
 // Thread safety: all methods and all calls to the listener on the exchange's I/O thread. Upstream threads only reach
 // the relay inside, which carries their messages over.
@@ -67,6 +68,7 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   void wait_for_room();
   void look_for_room_later();
   void give_up_place();
+  bool can_resume(const Status& status) const;
   void on_relayed(int attempt, std::vector<GenerateUpdate> updates, const std::optional<Status>& done);
   void take_update(GenerateUpdate& update);
   void on_failed(const Status& status);
@@ -94,6 +96,8 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   bool looking_later_ = false;     // a timer is set
   MonotonicNs waiting_since_ns_ = 0;
   Status last_failure_;
+  std::vector<TokenId> said_;  // of the answer, while it may be resumed
+  bool resumed_ = false;       // the replica goes on from another's output
 };
 
 }  // namespace warmpath

@@ -28,7 +28,50 @@ TEST_F(FailureTest, AnotherReplicaAnswersBeforeTheFirstByte) {
   EXPECT_THAT(ask_admin("/receipts").body, HasSubstr(R"("outcome":"unavailable")"));
 }
 
-TEST_F(FailureTest, AStreamIsCutAfterTheFirstByte) {
+// The replica that is asked first says the beginning and dies; the other one goes on.
+TEST_F(FailureTest, AStreamIsResumedElsewhere) {
+  start();
+  std::atomic<int> asked{0};
+  std::vector<TokenId> prefix;
+  for (const auto& upstream : {a_, b_}) {
+    upstream->on_generate = [&](const std::shared_ptr<TestCall>& call) {
+      if (asked++ == 0) {
+        call->start(3);
+        call->text("half an ans");
+        call->done(lost());
+        return;
+      }
+      prefix = call->request().output_prefix;
+      call->start(0);
+      call->text("wer");
+      call->finish(FinishReason::kStop);
+      call->done({});
+    };
+  }
+  const SeenAnswer answer = ask("POST", kChatPath, chat("hi", kStream));
+  EXPECT_TRUE(answer.ended);
+  EXPECT_EQ(prefix.size(), 11u);
+  EXPECT_THAT(answer.body, HasSubstr(R"("content":"half an ans")"));
+  EXPECT_THAT(answer.body, HasSubstr(R"("content":"wer")"));
+  EXPECT_THAT(answer.body, HasSubstr("[DONE]"));
+  EXPECT_THAT(ask_admin("/receipts").body, HasSubstr(R"("resumed_tokens":11)"));
+}
+
+TEST_F(FailureTest, AStreamOfSeveralChoicesIsCutAfterTheFirstByte) {
+  start();
+  for (const auto& upstream : {a_, b_}) {
+    upstream->on_generate = [](const std::shared_ptr<TestCall>& call) {
+      call->start(0);
+      call->text("half an ans");
+      call->done(lost());
+    };
+  }
+  const SeenAnswer answer = ask("POST", kChatPath, chat("hi", std::string(kStream) + R"(,"n":2)"));
+  EXPECT_TRUE(answer.aborted);
+  EXPECT_EQ(a_->calls() + b_->calls(), 1u);
+}
+
+TEST_F(FailureTest, AStreamIsCutWhenNobodyCanResumeIt) {
   start();
   for (const auto& upstream : {a_, b_}) {
     upstream->on_generate = [](const std::shared_ptr<TestCall>& call) {
@@ -41,7 +84,7 @@ TEST_F(FailureTest, AStreamIsCutAfterTheFirstByte) {
   EXPECT_TRUE(answer.aborted);
   EXPECT_FALSE(answer.ended);
   EXPECT_THAT(answer.body, ::testing::Not(HasSubstr("[DONE]")));
-  EXPECT_EQ(a_->calls() + b_->calls(), 1u);
+  EXPECT_EQ(a_->calls() + b_->calls(), 2u);
   EXPECT_TRUE(eventually([&] { return core_->services().in_progress.load() == 0; }));
 }
 
