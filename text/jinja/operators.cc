@@ -110,10 +110,10 @@ Value repeat(const Value& value, int64_t times) {
   const uint64_t unit = value.is_string() ? value.as_text().size() : value.as_list().weight;
   if (count > 0 && count > kMaxRepeated / unit) throw TemplateLimit("a repeated string or list would be too large");
   if (value.is_string()) {
-    std::string text;
-    std::string scratch;
-    const std::string_view once = value.as_text().view(scratch);
-    for (uint64_t index = 0; index < count; ++index) text += once;
+    const size_t size = count * unit;
+    std::string text = count > 0 ? value.as_text().to_string() : std::string();
+    text.reserve(size);
+    while (text.size() < size) text.append(text, 0, std::min(text.size(), size - text.size()));
     return Value::string(std::move(text), value.as_text().origin());
   }
   const ValueList& list = value.as_list();
