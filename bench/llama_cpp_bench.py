@@ -3,7 +3,7 @@
 
     llama_cpp_bench.py MODEL.gguf        (bench_engine --llama-python PYTHON starts it; needs the llama-cpp-python package)
 
-Reads lines `KIND TOKENS STEPS THREADS FLASH` and answers each with a line: seconds.
+Reads lines `KIND TOKENS STEPS THREADS FLASH` and answers each with a line: seconds, CPU seconds.
   prefill  TOKENS new tokens of an empty sequence; logits of the last (STEPS is not used)
   decode   STEPS single tokens after TOKENS tokens, whose own time does not count
   batch    the same for 16 sequences at once
@@ -17,6 +17,16 @@ import llama_cpp as ll
 SEQUENCES = 16
 UBATCH = 512
 SILENCE = ll.llama_log_callback(lambda level, text, data: None)  # must live as long as llama.cpp may log
+
+
+class Stopwatch:
+    """Seconds since it was made, and those that this process's threads have computed."""
+
+    def __init__(self):
+        self.started = time.perf_counter(), time.process_time()
+
+    def read(self):
+        return time.perf_counter() - self.started[0], time.process_time() - self.started[1]
 
 
 class Context:
@@ -72,19 +82,19 @@ class Context:
 
     def prefill(self, tokens):
         ll.llama_memory_clear(self.memory, False)
-        start = time.perf_counter()
+        watch = Stopwatch()
         self.extend(0, 0, tokens)
         self.length = tokens
-        return time.perf_counter() - start
+        return watch.read()
 
     def steps(self, tokens, count, sequences):
         self.reach(tokens, sequences)
-        start = time.perf_counter()
+        watch = Stopwatch()
         for step in range(count):
             self.decode([(sequence, tokens + step) for sequence in range(sequences)], lambda i: True)
             ll.llama_synchronize(self.context)
         self.length = tokens + count
-        return time.perf_counter() - start
+        return watch.read()
 
 
 def main():
@@ -104,7 +114,7 @@ def main():
             contexts[key] = Context(model, 6144 if sequences == 1 else 256, sequences, threads, flash)
         context = contexts[key]
         seconds = context.prefill(tokens) if kind == "prefill" else context.steps(tokens, steps, sequences)
-        print(f"{seconds:.6f}", flush=True)
+        print(f"{seconds[0]:.6f} {seconds[1]:.6f}", flush=True)
 
 
 if __name__ == "__main__":

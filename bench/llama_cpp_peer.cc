@@ -48,16 +48,18 @@ LlamaCppPeer::~LlamaCppPeer() {
   ::waitpid(process_, nullptr, 0);
 }
 
-Result<double> LlamaCppPeer::measure(std::string_view kind, int32_t tokens, int32_t steps, int32_t threads,
-                                     bool flash_attention) {
+Result<LlamaCppPeer::Seconds> LlamaCppPeer::measure(std::string_view kind, int32_t tokens, int32_t steps,
+                                                    int32_t threads, bool flash_attention) {
   const std::string request = fmt::format("{} {} {} {} {}\n", kind, tokens, steps, threads, flash_attention ? 1 : 0);
   char line[64] = {};
   if (std::fputs(request.c_str(), requests_) < 0 || std::fflush(requests_) != 0 ||
       std::fgets(line, sizeof(line), answers_) == nullptr) {
     return unavailable("llama.cpp's process ended early; its error is above");
   }
-  const double seconds = std::strtod(line, nullptr);
-  if (seconds <= 0) return internal_error(fmt::format("llama.cpp answered '{}'", line));
+  char* end = line;
+  const double wall = std::strtod(line, &end);
+  const Seconds seconds{wall, std::strtod(end, nullptr)};
+  if (seconds.wall <= 0 || seconds.cpu <= 0) return internal_error(fmt::format("llama.cpp answered '{}'", line));
   return seconds;
 }
 

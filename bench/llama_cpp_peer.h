@@ -21,8 +21,12 @@ class LlamaCppPeer {
                                                      const std::string& model);
   ~LlamaCppPeer();
 
-  // Seconds for one cell; `kind` is prefill, decode or batch (see the script).
-  Result<double> measure(std::string_view kind, int32_t tokens, int32_t steps, int32_t threads, bool flash_attention);
+  struct Seconds {
+    double wall = 0;
+    double cpu = 0;
+  };
+  // One cell; `kind` is prefill, decode or batch (see the script).
+  Result<Seconds> measure(std::string_view kind, int32_t tokens, int32_t steps, int32_t threads, bool flash_attention);
 
  private:
   LlamaCppPeer(pid_t process, std::FILE* requests, std::FILE* answers)

@@ -95,6 +95,14 @@ inline void widen(__m256i (&words)[Rows][2], __m256i (&dot)[Rows][2]) {
   clear(dot);
 }
 
+// A decode waits for memory, the processor's own prefetchers stop at each page of 4 KB, and the work on 5 and 6 bits is
+// too long for the next page's first loads to be under way by themselves (Q6_K: 11 GB/s without, 17 with).
+template <int Bytes>
+inline void prefetch_ahead(const uint8_t* block) {
+#pragma GCC unroll 8
+  for (int line = 0; line < Bytes; line += 64) v_prefetch(block + 2048 + line);
+}
+
 template <QuantPanel P, int Rows>
 inline void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) {
   const int32_t blocks = product.columns / 32;
@@ -113,6 +121,7 @@ inline void quant_tile(const PanelProduct& product, int32_t panel, int32_t row) 
       const uint8_t* low = group + P.low_offset(b);
       const uint8_t* high = group + P.high_offset(b);
       const uint8_t* sub_scale = group + kPanelSubScaleOffset;
+      if constexpr (Rows == 1) prefetch_ahead<P.block_bytes()>(low);
       __m256i dot[Rows][2];
       clear(dot);
       if constexpr (P.bits == 6) {
