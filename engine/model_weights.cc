@@ -182,6 +182,7 @@ Result<ModelWeights> load_model_weights(const GgufFile& file, const ModelShape& 
   const auto work = [&] {
     for (int32_t part = 0; (part = next.fetch_add(1)) < parts;) {
       const Status status = load_part(part);
+      file.drop_pages();  // what is packed is not read again: the file does not stand in memory beside the weights
       const std::lock_guard lock(mutex);
       if (!status.ok()) {
         if (first_problem.ok()) first_problem = status;

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -56,6 +59,20 @@ void remember(const fs::path& path, const std::string& state, Hash128 hash) {
   }
 }
 
+// hash128() of the whole file, without keeping all of it in the process's memory.
+Hash128 hash_in_pieces(const MappedFile& file) {
+  constexpr size_t kPiece = size_t{4} << 20;
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
+  const auto bytes = file.bytes();
+  if (state == nullptr || XXH3_128bits_reset(state.get()) != XXH_OK) return hash128(bytes.data(), bytes.size());
+  for (size_t at = 0; at < bytes.size(); at += kPiece) {
+    XXH3_128bits_update(state.get(), bytes.data() + at, std::min(kPiece, bytes.size() - at));
+    file.drop_pages();
+  }
+  const XXH128_hash_t digest = XXH3_128bits_digest(state.get());
+  return {digest.high64, digest.low64};
+}
+
 }  // namespace
 
 Hash128 file_hash(const MappedFile& file) {
@@ -70,7 +87,7 @@ Hash128 file_hash(const MappedFile& file) {
   const int64_t now =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   const auto start = std::chrono::steady_clock::now();
-  const Hash128 hash = hash128(bytes.data(), bytes.size());
+  const Hash128 hash = hash_in_pieces(file);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (seconds > 1) log_info("model_file_hashed", {{"bytes", bytes.size()}, {"seconds", seconds}});
   const int64_t changed = std::max(identity.content_ns, identity.inode_ns);
