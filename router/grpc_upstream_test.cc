@@ -340,12 +340,12 @@ TEST_F(GrpcUpstreamTest, ReservedFieldsAndOtherVersionsAreRefusedByName) {
   {
     grpc::ClientContext context;
     v1::GenerateCalls calls = calls_of({small_request("a"), small_request("b")});
-    calls.mutable_calls(0)->mutable_request()->set_grammar("root ::= x");
+    calls.mutable_calls(0)->mutable_request()->set_kv_source("replica");
     const auto stream = stub->Generate(&context);
     ASSERT_TRUE(stream->Write(calls));
     const std::map<uint64_t, v1::GenerateAnswer> last = read_to_the_end(*stream, 2);
     EXPECT_EQ(last.at(1).failure().code(), grpc::StatusCode::UNIMPLEMENTED);
-    EXPECT_THAT(last.at(1).failure().message(), HasSubstr("grammar"));
+    EXPECT_THAT(last.at(1).failure().message(), HasSubstr("kv_source"));
     EXPECT_TRUE(last.at(2).update().has_timings());  // its neighbour does not suffer
   }
   grpc::ClientContext context;
