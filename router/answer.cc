@@ -348,6 +348,9 @@ HttpHeaders Answer::headers(std::string_view content_type) const {
     fields.emplace_back("x-warmpath-replica", first.receipt().replica);
     fields.emplace_back("x-warmpath-policy", first.receipt().policy);
     fields.emplace_back("x-warmpath-trust", trust_name(first.trust()));
+    if (first.receipt().admission_s > 0) {
+      fields.emplace_back("x-warmpath-admission-wait", fmt::format("{:.3f}", first.receipt().admission_s));
+    }
     fields.emplace_back("x-warmpath-predicted-cached-tokens", std::to_string(first.receipt().predicted_tokens));
   }
   if (wire_ == Wire::kMessages) fields.emplace_back("request-id", request_id_);

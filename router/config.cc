@@ -166,6 +166,30 @@ StructSchema<ParsersConfig> parsers_schema() {
   return schema;
 }
 
+StructSchema<AdmissionConfig> admission_schema() {
+  using A = AdmissionConfig;
+  StructSchema<A> schema(
+      "Session admission: as many sessions run as the replicas' KV holds, the oldest first; the others wait between "
+      "two turns instead of evicting each other's caches.");
+  schema
+      .field("enabled", &A::enabled,
+             {.doc = "Needs replicas that tell their KV capacity, and a session's turns at the same gateway."})
+      .field("idle_s", &A::idle_s,
+             {.doc = "A session that has been silent for so long has given up its place.", .min = 1, .unit = "seconds"})
+      .field("new_session_wait_s", &A::new_session_wait_s,
+             {.doc = "A new session waits so long at most; then it begins, and may have to wait after its first turn.",
+              .min = 0,
+              .unit = "seconds"})
+      .field(
+          "most_wait_s", &A::most_wait_s,
+          {.doc = "A turn that has waited so long gets 429 with Retry-After; its session keeps its rank. Streams get "
+                  "their headers and keep-alives meanwhile.",
+           .min = 1,
+           .unit = "seconds"})
+      .field("max_waiting", &A::max_waiting, {.doc = "Turns that may wait; over it: 429.", .min = 0, .max = 1'000'000});
+  return schema;
+}
+
 void check_rules(const ModelConfig& model, CheckContext& context) {
   std::vector<std::string> names = model.aliases;
   names.push_back(model.name);
@@ -219,6 +243,7 @@ StructSchema<ModelConfig> model_schema() {
             {.doc = "Policies that are asked about every prompt and never obeyed: receipts and metrics tell what they "
                     "would have saved, in predicted seconds.",
              .max_items = 16})
+      .section("admission", &ModelConfig::admission, admission_schema())
       .list("endpoints", &ModelConfig::endpoints, endpoint_schema(),
             {.doc = "Where it is served.", .required = true, .min_items = 1, .max_items = 4096, .item_key = "address"})
       .check([](const ModelConfig& model, CheckContext& context) {

@@ -68,6 +68,16 @@ struct ParsersConfig {
   bool operator==(const ParsersConfig&) const = default;
 };
 
+struct AdmissionConfig {
+  bool enabled = false;
+  double idle_s = 300;
+  double new_session_wait_s = 120;
+  double most_wait_s = 300;
+  int32_t max_waiting = 1000;
+
+  bool operator==(const AdmissionConfig&) const = default;
+};
+
 struct ModelConfig {
   std::string name;
   std::vector<std::string> aliases;
@@ -79,6 +89,7 @@ struct ModelConfig {
   PolicyConfig policy;
   std::vector<PolicyRule> policy_rules;
   std::vector<PolicyConfig> shadow_policies;
+  AdmissionConfig admission;
   std::vector<EndpointConfig> endpoints;
 };
 

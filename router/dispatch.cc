@@ -6,6 +6,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/block_chain.h"
 #include "base/log.h"
 #include "router/salt_file.h"
 
@@ -17,6 +18,8 @@ namespace {
 constexpr double kLookEveryS = 0.25;
 // A replica that has no room says so at once: a prompt not refused by then has been accepted, and the next may ask.
 constexpr double kAcceptedAfterS = 0.02;
+// Sessions fall silent without a word: those that wait for their place look this often.
+constexpr double kLookAtDeskEveryS = 0.5;
 
 // Unique among all gateways that may talk to one replica.
 std::string fresh_call_id() {
@@ -114,6 +117,93 @@ void Dispatch::start() {
   const Earlier earlier = job_.model->history().follow(job_.view, job_.chain);
   receipt_->earlier_tokens = earlier.tokens;
   receipt_->rewritten = earlier.rewritten;
+  desk_ = job_.model->admission();
+  if (desk_->enabled() && !job_.view.session().is_zero()) {
+    ask_admission();
+  } else {
+    desk_ = nullptr;
+    begin();
+  }
+}
+
+AdmissionTurn Dispatch::admission_turn() const {
+  AdmissionTurn turn;
+  turn.session = job_.view.session();
+  turn.tenant = receipt_->tenant;
+  turn.prompt_tokens = job_.view.prompt_tokens;
+  turn.base_tokens = job_.view.base_tokens;
+  turn.chain = job_.chain;
+  turn.block_tokens = kBlockTokens;
+  return turn;
+}
+
+void Dispatch::ask_admission() {
+  AdmissionTurn turn = admission_turn();
+  const std::vector<AdmissionCapacity> capacities = job_.model->survey(turn);
+  asked_ns_ = services_.clock.now_ns();
+  const SessionAdmission::Entry entry =
+      desk_->arrive(turn, capacities, [weak = weak_from_this(), exchange = exchange_] {
+        exchange->post([weak] {
+          if (const auto self = weak.lock()) self->on_admitted();
+        });
+      });
+  if (entry.verdict == SessionAdmission::Verdict::kGo) {
+    admitted_ = true;
+    begin();
+  } else if (entry.verdict == SessionAdmission::Verdict::kFull) {
+    finish(
+        resource_exhausted(fmt::format("The sessions of '{}' fill its replicas' memory, and too many wait for it; "
+                                       "try again in {:.0f} s",
+                                       job_.model->name(), desk_->retry_after_s())));
+  } else {
+    ticket_ = entry.ticket;
+    services_.metrics.requests_waiting(1);
+    wait_for_admission();
+  }
+}
+
+void Dispatch::wait_for_admission() {
+  exchange_->post_after(kLookAtDeskEveryS, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self || self->ticket_ == 0) return;
+    const double most_s = self->job_.model->config().admission.most_wait_s;
+    if (static_cast<double>(self->services_.clock.now_ns() - self->asked_ns_) * 1e-9 >= most_s) {
+      self->finish(resource_exhausted(
+          fmt::format("The sessions of '{}' that are running have filled its replicas' memory for {} s",
+                      self->job_.model->name(), most_s)));
+      return;
+    }
+    self->desk_->look();
+    self->wait_for_admission();
+  });
+}
+
+void Dispatch::on_admitted() {
+  if (ticket_ == 0) return;  // it has left, and said so
+  ticket_ = 0;
+  admitted_ = true;
+  services_.metrics.requests_waiting(-1);
+  receipt_->admission_s = static_cast<double>(services_.clock.now_ns() - asked_ns_) * 1e-9;
+  begin();
+}
+
+// The turn is over, or wanted no more.
+void Dispatch::leave_admission() {
+  if (!desk_) return;
+  if (ticket_ != 0) {
+    services_.metrics.requests_waiting(-1);
+    receipt_->admission_s = static_cast<double>(services_.clock.now_ns() - asked_ns_) * 1e-9;
+    // Woken a moment ago: its session is live, and its turn ends here.
+    if (!desk_->leave(std::exchange(ticket_, 0))) desk_->ended(admission_turn(), -1, -1);
+  } else if (std::exchange(admitted_, false)) {
+    const bool answered = receipt_->first_token_s > 0;
+    desk_->ended(admission_turn(), receipt_->delivered_tokens,
+                 answered ? receipt_->prompt_tokens + receipt_->completion_tokens : -1);
+  }
+  desk_ = nullptr;
+}
+
+void Dispatch::begin() {
   begin_round();
   if (job_.model->waiting_room().empty()) {
     attempt();
@@ -138,6 +228,7 @@ void Dispatch::attempt() {
     return;
   }
   RouteQuery query{.chain = job_.chain, .view = job_.view, .avoid = tried_};
+  if (admitted_) query.admitted = job_.view.session();
   query.view.tenant = receipt_->tenant;
   query.view.model = job_.asked_model;
   query.view.header = [this](std::string_view name) { return exchange_->request().header(name); };
@@ -323,6 +414,7 @@ bool Dispatch::can_resume(const Status& status) const {
 
 void Dispatch::finish(const Status& status) {
   give_up_place();
+  leave_admission();
   close_receipt(status_code_name(status.code()));
   if (attempts_ > 0) job_.model->waiting_room().room_made();
   const std::shared_ptr<DispatchListener> listener = std::move(listener_);
@@ -353,6 +445,7 @@ void Dispatch::cancel(std::string_view outcome) {
   call_ = nullptr;
   listener_ = nullptr;
   give_up_place();
+  leave_admission();
   close_receipt(outcome);
   job_.model->waiting_room().room_made();
 }

@@ -61,6 +61,12 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
  private:
   class Relay;
 
+  void ask_admission();
+  void wait_for_admission();
+  void on_admitted();
+  void leave_admission();
+  AdmissionTurn admission_turn() const;
+  void begin();
   void begin_round();
   void attempt();
   void send(Route route);
@@ -98,6 +104,12 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   Status last_failure_;
   std::vector<TokenId> said_;  // of the answer, while it may be resumed
   bool resumed_ = false;       // the replica goes on from another's output
+
+  // --- session admission; null where there is none ---
+  std::shared_ptr<AdmissionDesk> desk_;
+  AdmissionDesk::Ticket ticket_ = 0;  // waits, as long as it is not 0
+  bool admitted_ = false;
+  MonotonicNs asked_ns_ = 0;
 };
 
 }  // namespace warmpath

@@ -130,7 +130,17 @@ struct Metrics::Parts {
   Family<Counter>& prompt_bytes =
       counter("warmpath_prompt_text_bytes_total", "Bytes of rendered prompts, tokenized now or known.");
   Gauge& in_progress = gauge("warmpath_requests_in_progress", "Completions in progress.").Add({});
-  Gauge& waiting = gauge("warmpath_requests_waiting", "Of those, waiting because every replica is full.").Add({});
+  Gauge& waiting = gauge("warmpath_requests_waiting",
+                         "Of those, waiting because every replica is full, or for a place of their session.")
+                       .Add({});
+
+  Family<Gauge>& live_sessions = gauge("warmpath_admission_live_sessions", "Sessions that hold a place.");
+  Family<Gauge>& live_tokens = gauge("warmpath_admission_live_tokens", "Tokens of KV counted for them.");
+  Family<Gauge>& admission_waiting = gauge("warmpath_admission_waiting", "Turns that wait for a place.");
+  Family<Gauge>& admission_pauses = gauge(
+      "warmpath_admission_pauses", "Sessions that had to give up their place between two turns, since the start.");
+  Family<Gauge>& over_commit =
+      gauge("warmpath_admission_over_commit", "Tokens of live sessions allowed for each token of KV.");
 
   Family<Gauge>& replica_up = gauge("warmpath_replica_ready", "1 when the replica takes requests.");
   Family<Gauge>& replica_exact = gauge("warmpath_replica_exact", "1 when the index knows exactly what it holds.");
@@ -279,6 +289,15 @@ void Metrics::Parts::read(const std::string& model, const std::shared_ptr<Prompt
 void Metrics::Parts::read(const Fleet& fleet) {
   for (const auto& model : fleet.models()) {
     if (const auto identity = model->identity()) read(model->name(), identity->encoder);
+    if (const auto desk = model->admission(); desk->enabled()) {
+      const AdmissionDesk::Counts counts = desk->counts();
+      const prometheus::Labels of_model = {{"model", model->name()}};
+      live_sessions.Add(of_model).Set(static_cast<double>(counts.live_sessions));
+      live_tokens.Add(of_model).Set(static_cast<double>(counts.live_tokens));
+      admission_waiting.Add(of_model).Set(static_cast<double>(counts.waiting));
+      admission_pauses.Add(of_model).Set(static_cast<double>(counts.pauses));
+      over_commit.Add(of_model).Set(counts.over_commit);
+    }
     for (const auto& replica : model->replicas()) {
       const prometheus::Labels labels = {{"model", model->name()}, {"replica", replica->name()}};
       Candidate load;

@@ -187,6 +187,7 @@ std::string receipt_json(const Receipt& receipt) {
   object.number("completion_tokens", receipt.completion_tokens);
   object.number("resumed_tokens", receipt.resumed_tokens);
   object.seconds("decide_s", receipt.decide_s);
+  object.seconds("admission_s", receipt.admission_s);
   object.seconds("queue_s", receipt.queue_s);
   object.seconds("prefill_s", receipt.prefill_s);
   object.seconds("first_token_s", receipt.first_token_s);

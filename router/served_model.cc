@@ -25,6 +25,7 @@ bool contains(std::span<const std::shared_ptr<Replica>> list, const std::shared_
 ServedModel::ServedModel(ModelConfig config, std::shared_ptr<SharedIndex> index, double placement_s, const Clock& clock)
     : name_(config.name), index_(std::move(index)), placement_s_(placement_s), clock_(clock) {
   use_policies(config);
+  admission_ = std::make_shared<AdmissionDesk>(config.admission, clock_);
   config_ = std::move(config);
 }
 
@@ -42,6 +43,28 @@ void ServedModel::use_policies(const ModelConfig& config) {
     shadows.push_back({shadow, policy ? std::move(policy) : std::shared_ptr<Policy>(make_policy(shadow))});
   }
   shadows_ = std::make_shared<const std::vector<Shadow>>(std::move(shadows));
+}
+
+std::shared_ptr<AdmissionDesk> ServedModel::admission() const {
+  const std::lock_guard lock(mutex_);
+  return admission_;
+}
+
+std::vector<AdmissionCapacity> ServedModel::survey(AdmissionTurn& turn) const {
+  thread_local IndexMatches matches;
+  index_->query(turn.chain, clock_.now_ns(), matches);
+  for (const IndexMatch& match : matches.matches) {
+    turn.cached_tokens = std::max(turn.cached_tokens, int64_t{match.held_blocks()} * turn.block_tokens);
+  }
+  std::vector<AdmissionCapacity> capacities;
+  for (const auto& replica : replicas()) {
+    Candidate candidate;
+    replica->fill(candidate);
+    if (candidate.healthy && !candidate.draining) {
+      capacities.push_back({candidate.replica, candidate.capacity_tokens});
+    }
+  }
+  return capacities;
 }
 
 ModelConfig ServedModel::config() const {
@@ -75,12 +98,14 @@ Route ServedModel::route(const RouteQuery& query) {
   Route route;
   std::shared_ptr<Policy> policy;
   std::shared_ptr<const std::vector<Shadow>> shadows;
+  std::shared_ptr<AdmissionDesk> admission;
   {
     const std::lock_guard lock(mutex_);
     route.replicas = replicas_;
     policy = policy_;
     shadows = shadows_;
     route.policy = config_.policy.shown_name();
+    if (!query.admitted.is_zero()) admission = admission_;
   }
   thread_local IndexMatches matches;
   index_->query(query.chain, begun, matches);
@@ -90,6 +115,10 @@ Route ServedModel::route(const RouteQuery& query) {
     Candidate& candidate = route.candidates[n];
     route.replicas[n]->fill(candidate);
     if (contains(query.avoid, route.replicas[n])) candidate.healthy = false;
+    // A failover takes what there is.
+    if (admission && query.avoid.empty() && !admission->has_room(query.admitted, candidate.replica)) {
+      candidate.healthy = false;
+    }
     candidate.rates = rates_.rates_of(candidate.replica, begun);
     set_cached_tokens(candidate, matches.find(candidate.replica), query.view.prompt_tokens);
     route.best_tokens = std::max(route.best_tokens, candidate.cached_tokens());
@@ -105,6 +134,7 @@ Route ServedModel::route(const RouteQuery& query) {
     const Candidate& chosen = route.candidates[route.decision.candidate];
     route.replica = route.replicas[route.decision.candidate];
     route.predicted_tokens = chosen.cached_tokens();
+    if (admission) admission->routed(query.admitted, chosen.replica);
     // Placed at once, so that siblings of a burst are steered by it too.
     if (placement_s_ > 0) {
       const IndexMatch* match = matches.find(chosen.replica);
@@ -144,6 +174,8 @@ void ServedModel::learn(ReplicaId replica, const RequestTimings& timings, int64_
 void ServedModel::set_config(const ModelConfig& config) {
   const std::lock_guard lock(mutex_);
   use_policies(config);
+  // Turns that wait at the old desk, or came through it, stay with it.
+  if (config.admission != config_.admission) admission_ = std::make_shared<AdmissionDesk>(config.admission, clock_);
   config_ = config;
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "policies/policy_rules.h"
 #include "policies/rate_model.h"
+#include "router/admission_desk.h"
 #include "router/config.h"
 #include "router/conversation_history.h"
 #include "router/model_identity.h"
@@ -29,6 +30,7 @@ struct RouteQuery {
   std::span<const Hash128> chain;
   RequestView view;
   std::span<const std::shared_ptr<Replica>> avoid;  // tried already
+  Hash128 admitted;                                 // the session, if it came through admission
 };
 
 // What a shadow policy would have done.
@@ -70,6 +72,9 @@ class ServedModel {
   Route route(const RouteQuery& query);
   WaitingRoom& waiting_room() { return waiting_room_; }
   ConversationHistory& history() { return history_; }
+  std::shared_ptr<AdmissionDesk> admission() const;
+  // Fills what admission must know of the fleet: capacities, and how much of the turn's prompt is cached.
+  std::vector<AdmissionCapacity> survey(AdmissionTurn& turn) const;
 
   // What a finished prompt taught.
   void learn(ReplicaId replica, const RequestTimings& timings, int64_t cached_tokens, int64_t completion_tokens);
@@ -103,6 +108,7 @@ class ServedModel {
   ModelConfig config_;
   std::shared_ptr<Policy> policy_;
   std::shared_ptr<const std::vector<Shadow>> shadows_;
+  std::shared_ptr<AdmissionDesk> admission_;
   ReplicaList replicas_;
   std::shared_ptr<const ModelIdentity> identity_;
 };
