@@ -3,9 +3,10 @@
 // templates can do to make that hard, over conversations that grow, shrink and fork.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <map>
+#include <optional>
 #include <random>
 #include <sstream>
 
