@@ -15,9 +15,11 @@ function(_warmpath_test_headers target)
   if(NOT TARGET warmpath_test_headers)
     add_executable(warmpath_test_headers ${CMAKE_SOURCE_DIR}/cmake/test_headers.cc)
     target_link_libraries(warmpath_test_headers PRIVATE GTest::gtest GTest::gmock)
+    target_compile_options(warmpath_test_headers PRIVATE -pthread)
     target_precompile_headers(warmpath_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
     set_target_properties(warmpath_test_headers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/cmake)
   endif()
+  target_compile_options(${target} PRIVATE -pthread)  # some libraries ask for it, and all must agree
   target_precompile_headers(${target} REUSE_FROM warmpath_test_headers)
 endfunction()
 
