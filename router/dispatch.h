@@ -95,11 +95,11 @@ class Dispatch : public std::enable_shared_from_this<Dispatch> {
   std::shared_ptr<Replica> replica_;
   std::shared_ptr<UpstreamCall> call_;
   std::vector<std::shared_ptr<Replica>> tried_;  // and those that cannot do what the request asks for
-  bool filtered_ = false;          // the policy's strict filters left nobody
-  bool some_full_ = false;         // one of `tried_` refused for want of room
-  WaitingRoom::Ticket place_ = 0;  // in the waiting room; kept until the prompt seems accepted
-  bool waiting_ = false;           // stands there, and no replica is being asked
-  bool looking_later_ = false;     // a timer is set
+  bool filtered_ = false;                        // the policy's strict filters left nobody
+  bool some_full_ = false;                       // one of `tried_` refused for want of room
+  WaitingRoom::Ticket place_ = 0;                // in the waiting room; kept until the prompt seems accepted
+  bool waiting_ = false;                         // stands there, and no replica is being asked
+  bool looking_later_ = false;                   // a timer is set
   MonotonicNs waiting_since_ns_ = 0;
   Status last_failure_;
   std::vector<TokenId> said_;  // of the answer, while it may be resumed

@@ -30,7 +30,7 @@ struct RouteQuery {
   std::span<const Hash128> chain;
   RequestView view;
   std::span<const std::shared_ptr<Replica>> avoid;  // tried already
-  Hash128 admitted;                                 // the session, if it came through admission
+  Hash128 admitted = {};                            // the session, if it came through admission
 };
 
 // What a shadow policy would have done.
