@@ -15,15 +15,6 @@
 #include "base/log.h"
 #include "engine/structural_tag.h"
 
-// xgrammar's own log, so that it says nothing on stderr: its warnings are about keywords that json_schema.h has refused
-// or rewritten by then, its fatal errors become exceptions.
-namespace xgrammar {
-void LogFatalImpl(const std::string&, int, const std::string& message) { throw std::runtime_error(message); }
-void LogMessageImpl(const std::string&, int, int, const std::string& message) {
-  warmpath::log_debug("xgrammar", {{"message", message}});
-}
-}  // namespace xgrammar
-
 namespace warmpath {
 
 namespace {
