@@ -29,10 +29,10 @@ def after(turns, step):
 
 CASES = [
     Case("task", all_agents=True),
-    # The replica that has the session ends in the middle of an answer.
+    # The replica that has the session ends in the middle of an answer: the other one goes on with it.
     Case("killed", first_only=lambda turns: [after(turns, 5) | {"fault": "exit", "after_tokens": 6, "reply": "I am about to"}],
-         outcomes=("unavailable",), gives_up=lambda agent: None if agent.retries_cut else "terminated"),
-    # An answer is cut off; its replica lives on.
+         outcomes=("unavailable",)),
+    # An answer is cut off, and so is what the other replica makes of it.
     Case("cut", faults=lambda turns: [after(turns, 4) | {"fault": "error", "after_tokens": 6, "reply": "I am about to", "times": 1}],
          outcomes=("unavailable",), gives_up=lambda agent: None if agent.retries_cut else "terminated"),
     # Every replica is full, and then none takes anything: 429 and 503, twice each.
