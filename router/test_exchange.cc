@@ -1,6 +1,7 @@
 #include "router/test_exchange.h"
 
 #include <chrono>
+#include <future>
 
 #include "base/check.h"
 
@@ -44,11 +45,16 @@ void TestExchange::send_to(HttpHandler& handler) {
 }
 
 void TestExchange::leave() {
-  io_.post([self = shared_from_this()] {
-    if (self->seen().over()) return;
-    self->change([](SeenAnswer& seen) { seen.aborted = true; });
-    if (self->gone_) std::exchange(self->gone_, nullptr)();
+  // Until the gateway knows: a test that ends with this must not take the gateway away in the middle of it.
+  std::promise<void> told;
+  io_.post([this, &told] {
+    if (!seen().over()) {
+      change([](SeenAnswer& seen) { seen.aborted = true; });
+      if (gone_) std::exchange(gone_, nullptr)();
+    }
+    told.set_value();
   });
+  told.get_future().wait();
 }
 
 void TestExchange::end_drain() {
