@@ -84,6 +84,7 @@ class ExpressionParser {
   ExprPtr parse_number();
   ExprPtr parse_postfix(ExprPtr node);
   ExprPtr parse_filters_and_tests(ExprPtr node);
+  ExprPtr parse_call(ExprPtr callee);
   ExprPtr parse_filter(ExprPtr input);
   ExprPtr parse_test(ExprPtr node);
   ExprPtr parse_subscript(ExprPtr node);

@@ -106,10 +106,7 @@ ExprPtr ExpressionParser::parse_postfix(ExprPtr node) {
     if (peek_operator(".") || peek_operator("[")) {
       node = parse_subscript(std::move(node));
     } else if (peek_operator("(")) {
-      ExprPtr call = make(ExprKind::kCall, peek().place);
-      call->first = std::move(node);
-      parse_arguments(*call);
-      node = finish(std::move(call));
+      node = parse_call(std::move(node));
     } else {
       return node;
     }
@@ -124,15 +121,19 @@ ExprPtr ExpressionParser::parse_filters_and_tests(ExprPtr node) {
     } else if (peek_name("is")) {
       node = parse_test(std::move(node));
     } else if (peek_operator("(")) {
-      // Calls are valid both after postfix expressions (getattr and getitem) as well as filters and tests.
-      ExprPtr call = make(ExprKind::kCall, peek().place);
-      call->first = std::move(node);
-      parse_arguments(*call);
-      node = finish(std::move(call));
+      node = parse_call(std::move(node));
     } else {
       return node;
     }
   }
+}
+
+// What a name, a subscript, a filter or a test has given may be called.
+ExprPtr ExpressionParser::parse_call(ExprPtr callee) {
+  ExprPtr call = make(ExprKind::kCall, peek().place);
+  call->first = std::move(callee);
+  parse_arguments(*call);
+  return finish(std::move(call));
 }
 
 ExprPtr ExpressionParser::parse_filter(ExprPtr input) {
